@@ -21,7 +21,10 @@ export function isLenientNameId(text: string): boolean {
   return /^[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*$/.test(text) && Buffer.byteLength(text) <= LENIENT_NAME_ID_BYTES_MAX;
 }
 
-/** Fillers of Hangul and Khmer, the blank of braille and a joiner: invisible, though of the classes of visible characters. */
+/**
+ * Hangul and Khmer fillers, the braille blank and the combining grapheme joiner. They are invisible, but Unicode classes them
+ * as letters, symbols or marks.
+ */
 const BLANKS = /\u034f|[\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]/u;
 
 /** Returns what is wrong with a display name, or undefined. */

@@ -33,14 +33,14 @@ export type AddressOf = (port: AddressedPort) => PublicAddress | undefined;
 const NAME_LENGTH_MAX = 63;
 const NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)$/;
 
-/** Returns the name of a port, `<server>-<port>`; undefined if that is no label of a host name. */
-export function toName({ server_id, label }: NamedPort): string | undefined {
+/** Returns the name of a port, `<server>-<port>`; undefined if that is not a valid label of a host name. */
+export function toPortName({ server_id, label }: NamedPort): string | undefined {
   const name = `${server_id}-${label}`;
   return name.length <= NAME_LENGTH_MAX && NAME.test(name) ? name : undefined;
 }
 
 /** Reads the name of a port. */
-export function parseName(name: string): NamedPort | undefined {
+export function parsePortName(name: string): NamedPort | undefined {
   const [, server_id, label] = name.length <= NAME_LENGTH_MAX ? (NAME.exec(name) ?? []) : [];
   return server_id !== undefined && label !== undefined ? { server_id, label } : undefined;
 }

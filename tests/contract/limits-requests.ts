@@ -29,7 +29,7 @@ export interface GoodRequests {
 
 const PASSWORD = `$2b$04$${'u'.repeat(53)}`;
 const PICTURE = { path: 'me.png', mime: 'image/png', content_length: 100 };
-const SCRIPT = { image_file: { path: 'server.ts', content_length: 10 }, kind: 'javascript', command: ['x'] };
+const ARCHIVE = { image_file: { path: 'server.tar', content_length: 10 }, kind: 'archive', command: ['x'] };
 const HEADERS = { custom_headers: { headers: [{ name: 'x-game', value: 'room' }] } };
 
 /** Makes a tenant with one of everything and a request to join its group, and returns its good requests. */
@@ -110,8 +110,8 @@ export async function makeGoodRequests(muster: TestService): Promise<GoodRequest
       query: { stream: 'std_out', search_text: 'x' },
     }),
     [`POST ${namespace_path}/matchmaker/verification/try`]: () => ({ body: { kind: 'find', game_mode: 'verified' } }),
-    [`POST ${environment_path}/builds/prepare`]: () => ({ body: { name: 'Build', ...SCRIPT } }),
-    [`POST ${game_path}/builds`]: () => ({ body: { display_name: 'Build', ...SCRIPT } }),
+    [`POST ${environment_path}/builds/prepare`]: () => ({ body: { name: 'Build', ...ARCHIVE } }),
+    [`POST ${game_path}/builds`]: () => ({ body: { display_name: 'Build', ...ARCHIVE } }),
     [`PATCH ${environment_path}/builds/{build_id}/tags`]: () => ({ body: { tags: { a: 'b' }, exclusive_tags: ['a'] } }),
     [`POST ${game_path}/cdn/sites`]: () => ({
       body: { display_name: 'Site', files: [{ path: 'index.html', content_length: 1 }] },

@@ -104,7 +104,7 @@ export const RULE_ROWS: RuleRow[] = [
     operation: `POST ${GAME}/matchmaker/lobbies/export-history`,
     place: ['query_start'],
     good: [0, 1],
-    bad: [[2, 'query_end is before query_start']],
+    bad: [[2, 'it is after query_end']],
   },
   {
     operation: `POST ${GAME}/cdn/sites`,
@@ -119,8 +119,8 @@ export const RULE_ROWS: RuleRow[] = [
   {
     operation: `POST ${ENVIRONMENT}/builds/prepare`,
     place: ['image_file', 'content_length'],
-    good: [0, 64 * MIB],
-    bad: [[64 * MIB + 1, `larger than ${64 * MIB} bytes`]],
+    good: [0, 8_192 * MIB],
+    bad: [[8_192 * MIB + 1, `larger than ${8_192 * MIB} bytes`]],
   },
   {
     operation: `POST ${ENVIRONMENT}/servers`,

@@ -35,7 +35,7 @@ export interface AuditDependencies extends AuditSettings {
 /** Where a change belongs: who may see its entry depends on it. */
 type Scope = Pick<AuditEntryRow, 'game_id' | 'namespace_id' | 'group_id'>;
 
-/** The caller of a change that another game made. Its own entry names the caller. */
+/** Stands in for the caller of a change that another game made. The entry in that game's log names the caller. */
 const OF_ANOTHER_GAME = {
   caller_kind: 'other_game',
   caller_id: '00000000-0000-0000-0000-000000000000',

@@ -37,12 +37,17 @@ export async function openBaseImage({ file, directory }: BaseImageOptions): Prom
     await removeOthers(directory, `${PREFIX}${key}`);
     return { key, directory: unpacked };
   } catch (cause) {
-    const reason = cause instanceof InvalidBuild ? cause.reason : cause instanceof Error ? cause.message : cause;
-    throw new StartError(
-      `MUSTER_CONTAINER_BASE is "${file}", which is not a usable image: ${reason}. Name a file that "docker save" wrote.`,
-      { cause },
-    );
+    throw new StartError(describeFailure({ file, directory }, cause), { cause });
   }
+}
+
+function describeFailure({ file, directory }: BaseImageOptions, cause: unknown): string {
+  const reason = cause instanceof InvalidBuild ? cause.reason : cause instanceof Error ? cause.message : cause;
+  const is_of_file =
+    cause instanceof InvalidBuild || (cause instanceof Error && 'path' in cause && cause.path === file);
+  return is_of_file
+    ? `MUSTER_CONTAINER_BASE is "${file}", which is not a usable image: ${reason}. Name a file that "docker save" wrote.`
+    : `The image of MUSTER_CONTAINER_BASE cannot be unpacked to ${directory}: ${reason}.`;
 }
 
 async function unpack(file: string, unpacked: string): Promise<void> {

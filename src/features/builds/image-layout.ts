@@ -170,7 +170,9 @@ function isFor(settings: ImageConfig, architecture: string): boolean {
 }
 
 function refusePlatform(images: Image[], architecture: string) {
-  const platforms = images.map(({ settings }) => `${settings.os}/${settings.architecture}`.slice(0, 40));
+  const platforms = images.map(({ settings: { os = 'linux', architecture: of = 'any processor' } }) =>
+    `${os}/${of}`.slice(0, 40),
+  );
   const named = JSON.stringify([...new Set(platforms)].slice(0, NAMED_MAX).join(', '));
   return invalid(
     `its image is for ${named}, but this machine runs "linux/${architecture}"; build it with --platform linux/${architecture}`,

@@ -52,6 +52,10 @@ export function checkBuild(build: PrepareBuild, available: Available): StoredKin
     const error = `only an archive has an isolation, and this is a build of kind ${kind}`;
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
+  if (build.command !== undefined && kind === 'javascript') {
+    const error = 'a javascript build has no command, because its script is run; give the version arguments instead';
+    throw new ServiceError('BUILDS_BUILD_INVALID', { error });
+  }
   const stored = build.isolation === 'container' ? 'contained_archive' : kind;
   assertAvailable(stored, available);
   const max_content_length = CONTENT_LENGTH_MAX[kind];

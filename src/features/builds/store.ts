@@ -5,8 +5,6 @@ import { topics } from '../topics.ts';
 import { type BuildRow, builds } from './tables.ts';
 
 const BUILDS_MAX = 1_000;
-/** An arbitrary number. The locks of platform/database take one number each, so they cannot collide. */
-const EXCLUSIVE_TAGS_LOCK = 7_263_403;
 
 /** The scope of a query: a whole game, or one of its environments. */
 export interface BuildScope {
@@ -97,11 +95,8 @@ export async function mergeTags(
   { tags, exclusive_tags }: TagsPatch,
 ): Promise<BuildRow | undefined> {
   const own = and(eq(builds.game_id, scope.game_id), eq(builds.namespace_id, scope.namespace_id));
+  // Changes of tags of one game run one after another, so an exclusive tag sees those that others have added.
   await touch(tx, [topics.buildsOf(scope.game_id)]);
-  // Serializes exclusive changes: two concurrent ones would not see the tags that the other one adds.
-  if (exclusive_tags.length > 0) {
-    await tx.execute(sql`select pg_advisory_xact_lock(${EXCLUSIVE_TAGS_LOCK}, hashtext(${scope.namespace_id}))`);
-  }
   for (const key of exclusive_tags) {
     const pair = JSON.stringify({ [key]: tags[key] });
     await tx

@@ -35,7 +35,7 @@ const PrepareMembers = {
       minItems: 1,
       maxItems: 64,
       description:
-        'For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments.',
+        'For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. A script has none.',
     }),
   ),
   isolation: Type.Optional(

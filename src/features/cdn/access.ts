@@ -31,7 +31,7 @@ export function createAccess(namespaces: Namespaces) {
   const comparisons = new Map<string, Promise<boolean>>();
   const takeTurn = createTurns(TURNS);
 
-  async function isUser(namespace_id: string, given: SiteUser, web_request: WebRequest): Promise<boolean> {
+  async function hasValidPassword(namespace_id: string, given: SiteUser, web_request: WebRequest): Promise<boolean> {
     if (Buffer.byteLength(given.password) > PASSWORD_BYTES_MAX) return false;
     const users = await namespaces.cdn.users(namespace_id);
     const known = users.find(({ user }) => user === given.user);
@@ -63,7 +63,7 @@ export function createAccess(namespaces: Namespaces) {
     async admits({ namespace_id, auth_type }: NamespaceRow, web_request: WebRequest): Promise<boolean> {
       if (auth_type === 'none') return true;
       const given = readCredentials(web_request.request.headers.get('authorization'));
-      return given !== undefined && (await isUser(namespace_id, given, web_request));
+      return given !== undefined && (await hasValidPassword(namespace_id, given, web_request));
     },
   };
 }

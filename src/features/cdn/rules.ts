@@ -44,7 +44,7 @@ export function chooseEncoding(
     return undefined;
   const negotiator = new Negotiator({ headers: { 'accept-encoding': accept_encoding } });
   const [first] = negotiator.encodings([...ENCODINGS, 'identity'], { preferred: [...ENCODINGS] });
-  return ENCODINGS.find((encoding) => encoding === first) ?? undefined;
+  return ENCODINGS.find((encoding) => encoding === first);
 }
 
 function isCompressible(content_type: string): boolean {
@@ -53,7 +53,10 @@ function isCompressible(content_type: string): boolean {
   );
 }
 
-/** Returns a version's custom headers for a file: those of matching routes, by priority, at most ten routes. */
+/**
+ * Returns a version's custom headers for a file: those of the ten matching routes of highest priority. The highest comes last,
+ * because later values replace earlier ones.
+ */
 export function customHeaders(path: string, routes: readonly CdnRoute[]): [string, string][] {
   return routes
     .filter(({ glob }) => matchesGlob(glob, path))

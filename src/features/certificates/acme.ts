@@ -54,19 +54,19 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
     return answers;
   }
 
-  /** Returns a client that uses the account with the authority, which it creates if there is none. */
+  /**
+   * Returns a client that uses the account with the authority, which is found by its key. Creates it if there is none, also
+   * if the authority has forgotten it.
+   */
   async function openAccount(): Promise<acme.Client> {
     const makeKey = async () => String(await acme.crypto.createPrivateEcdsaKey());
-    const { key, url } = await store.findOrInsertAccount(queries, directory, makeKey);
-    const shared = { directoryUrl: directory, accountKey: key };
-    if (url !== null) return new acme.Client({ ...shared, accountUrl: url });
-    const client = new acme.Client(shared);
+    const key = await store.findOrInsertAccountKey(queries, directory, makeKey);
+    const client = new acme.Client({ directoryUrl: directory, accountKey: key });
     const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
     await client.createAccount({ termsOfServiceAgreed: true, ...contact }).catch((cause: unknown) => {
       // If the account exists, the library finds it and then updates it, which an authority may refuse.
       if (!hasAccountUrl(client)) throw cause;
     });
-    await store.updateAccount(queries, directory, client.getAccountUrl());
     return client;
   }
 

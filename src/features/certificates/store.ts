@@ -101,26 +101,22 @@ async function updateClaimed(
   return rows.length > 0;
 }
 
-/** Returns the account with an authority. Inserts it with the key if there is none; the first process's key wins. */
-export async function findOrInsertAccount(
+/** Returns the key of the account with an authority. Inserts one if there is none; the first process's key wins. */
+export async function findOrInsertAccountKey(
   queries: Queries,
   directory: string,
   makeKey: () => Promise<string>,
-): Promise<{ key: string; url: string | null }> {
+): Promise<string> {
   const read = () => queries.select().from(acmeAccounts).where(eq(acmeAccounts.directory, directory));
   const [existing] = await read();
-  if (existing) return existing;
+  if (existing) return existing.key;
   await queries
     .insert(acmeAccounts)
     .values({ directory, key: await makeKey() })
     .onConflictDoNothing();
   const [winner] = await read();
   assert(winner, 'an inserted account can be read');
-  return winner;
-}
-
-export async function updateAccount(queries: Queries, directory: string, url: string): Promise<void> {
-  await queries.update(acmeAccounts).set({ url }).where(eq(acmeAccounts.directory, directory));
+  return winner.key;
 }
 
 export async function insertChallenge(queries: Queries, row: typeof acmeChallenges.$inferInsert): Promise<void> {

@@ -8,7 +8,7 @@ export const acmeAccounts = pgTable('acme_accounts', {
   directory: text().primaryKey(),
   /** PEM. */
   key: text().notNull(),
-  /** Null until the authority has accepted the account. */
+  /** The address of the account, which earlier releases rely on. */
   url: text(),
 });
 

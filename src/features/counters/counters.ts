@@ -63,7 +63,7 @@ export type Counters = ReturnType<typeof createCounters>;
 
 /**
  * Creates the counters of namespaces. Requests for seats are counted in memory; each minute is stored once it is over, in
- * one statement for all namespaces, so no request waits for that and a crash loses a minute at most.
+ * one statement for all namespaces, so no request waits for that. A crash loses what was not stored: usually less than a minute.
  */
 export function createCounters(dependencies: CountersDependencies) {
   const { database, clock, events, countLobbies, requireAdministrator } = dependencies;

@@ -3,8 +3,8 @@ import { index, integer, jsonb, pgTable, primaryKey, timestamp, uuid } from 'dri
 const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** The ways to ask for a seat. */
-export const KINDS = ['find', 'join', 'create'] as const;
-export type SeatRequestKind = (typeof KINDS)[number];
+export const SEAT_REQUEST_KINDS = ['find', 'join', 'create'] as const;
+export type SeatRequestKind = (typeof SEAT_REQUEST_KINDS)[number];
 
 const counts = {
   /** The highest numbers of players with a seat, and of lobbies. */

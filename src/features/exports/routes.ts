@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { route } from '../../platform/http/route.ts';
 import { AnyU64 } from '../../platform/http/shapes.ts';
 import { LogStream } from '../servers/wire.ts';
-import type { Exports } from './exports.ts';
+import { type Exports, HISTORY_PATH, LOGS_PATH, SERVER_LOG_PATH } from './exports.ts';
 
 const LOBBIES = '/cloud/games/:game_id/matchmaker/lobbies';
 const HistoryBody = Type.Object({ query_start: AnyU64, query_end: AnyU64 });
@@ -57,21 +57,18 @@ export function exportRoutes(exports: Exports) {
         url: await exports.serverLogLink({ game_id, namespace_id }, server_id, body.stream),
       }),
     ),
-    route(
-      'GET',
-      '/exports/lobby-history.csv',
-      { ...file_options, summary: 'Returns a lobby history as CSV.' },
-      async ({ request }) => download(exports.lobbyHistory(request.url), 'lobby-history.csv', 'text/csv'),
+    route('GET', HISTORY_PATH, { ...file_options, summary: 'Returns a lobby history as CSV.' }, async ({ request }) =>
+      download(exports.lobbyHistory(request.url), 'lobby-history.csv', 'text/csv'),
     ),
     route(
       'GET',
-      '/exports/lobby-logs.csv',
+      LOGS_PATH,
       { ...file_options, summary: "Returns the log of a lobby's server as CSV." },
       async ({ request }) => download(exports.lobbyLogs(request.url), 'lobby-logs.csv', 'text/csv'),
     ),
     route(
       'GET',
-      '/exports/server-log.txt',
+      SERVER_LOG_PATH,
       { ...file_options, summary: 'Returns a log of a server as text.' },
       async ({ request }) => download(exports.serverLog(request.url), 'server-log.txt', 'text/plain'),
     ),

@@ -19,7 +19,7 @@ export const HISTORY_COLUMNS = [
 ] as const;
 
 /** A span of time in Unix milliseconds. */
-export interface Window {
+export interface TimeSpan {
   start: number;
   end: number;
 }
@@ -27,7 +27,7 @@ export interface Window {
 /** Returns how long a lobby ran in total and within the window. A running lobby counts up to the window's end. */
 export function historyTimes(
   { create_ts, stop_ts }: Pick<ExportedLobby, 'create_ts' | 'stop_ts'>,
-  { start, end }: Window,
+  { start, end }: TimeSpan,
 ) {
   const start_ts = create_ts.getTime();
   const stopped = stop_ts?.getTime();

@@ -4,7 +4,7 @@ import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { Groups } from '../groups/groups.ts';
 import * as store from './store.ts';
 
-/** Minimum time between two changes of a game's count, each of which wakes the watchers of the game. */
+/** How often each process compares the counts. A change wakes the watchers of the game. */
 const EVERY_MS = 5_000;
 
 interface PlayerCountsDependencies {

@@ -34,7 +34,7 @@ interface RevocationsDependencies {
  * until a change is announced.
  */
 export function createRevocations({ database, feed, identities, namespaces, findShare }: RevocationsDependencies) {
-  const forgotten = createWatchedCache({
+  const deleted_identities = createWatchedCache({
     feed,
     topic: topics.identity,
     load: async (identity_id: string) => (await identities.find(identity_id))?.is_deleted === true,
@@ -57,7 +57,7 @@ export function createRevocations({ database, feed, identities, namespaces, find
   }
 
   async function requireIdentity(identity_id: string): Promise<void> {
-    if (await forgotten.get(identity_id)) throw new ServiceError('TOKEN_REVOKED', {});
+    if (await deleted_identities.get(identity_id)) throw new ServiceError('TOKEN_REVOKED', {});
   }
 
   async function requireAge(game_id: string, issued_at: number | undefined): Promise<void> {

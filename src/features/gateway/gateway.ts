@@ -8,7 +8,7 @@ import { inEachMinute } from '../../platform/limits/limit.ts';
 import { Slots } from '../../platform/limits/slots.ts';
 import { toUrlHost } from '../../platform/networks.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
-import { type NamedPort, parseName } from '../port-names.ts';
+import { type NamedPort, parsePortName } from '../port-names.ts';
 import type { ReachableServer, Servers } from '../servers/servers.ts';
 import { toErrorPage } from './error-page.ts';
 import type { Client } from './forwarded-headers.ts';
@@ -78,7 +78,7 @@ export function createGateway(dependencies: GatewayDependencies) {
         host: named.host,
         proto: web_request.is_https ? 'https' : 'http',
       };
-      const port = parseName(named.name);
+      const port = parsePortName(named.name);
       const server = port && (await findServer(port.server_id, web_request));
       if (!port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: named.name });
       if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });

@@ -28,7 +28,7 @@ export type Registration = Pick<
 /**
  * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up in another
  * place, neither released nor offered, and its beat is recent and differs from `unchanged_beat`, which the caller saw stay the
- * same.
+ * same; null if the caller has not watched it for long enough.
  */
 export async function registerMachine(
   tx: Tx,

@@ -1,5 +1,5 @@
 import { assert, ServiceError } from '../../platform/errors.ts';
-import { toName } from '../port-names.ts';
+import { toPortName } from '../port-names.ts';
 import type { Observation, ServerHandle, Started } from './runtimes/runtime.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
@@ -210,7 +210,7 @@ export function portsAt(
   return Object.fromEntries(
     Object.entries(ports).map(([label, port]): [string, ServerPort] => {
       const has_name = port.protocol === 'http' || port.protocol === 'https' || port.relay_port !== undefined;
-      const name = has_name && port.routing === 'game_guard' ? toName({ server_id, label }) : undefined;
+      const name = has_name && port.routing === 'game_guard' ? toPortName({ server_id, label }) : undefined;
       return [label, { ...port, public_hostname: host, ...(name !== undefined && { gateway_name: name }) }];
     }),
   );

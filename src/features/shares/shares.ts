@@ -38,7 +38,7 @@ export function createShares(dependencies: SharesDependencies) {
   const { database, clock, events, tokens, public_url, admitToken, namespaceOfLobby } = dependencies;
 
   return {
-    /** Makes a share and its token. Throws MATCHMAKER_LOBBY_NOT_FOUND or SHARES_TOO_MANY. */
+    /** Creates a share and its token. Throws MATCHMAKER_LOBBY_NOT_FOUND or SHARES_TOO_MANY. */
     async create(caller: Caller, { lifetime_ms, lobby_id, ...wanted }: WantedShare) {
       const { game_id, namespace_id } = wanted;
       if (lobby_id !== undefined && (await namespaceOfLobby({ game_id, lobby_id })) !== namespace_id) {

@@ -29,6 +29,7 @@ const REMEMBERED_BYTES_MAX = 16 * 1_024 * 1_024;
 const IDLE_LIMITS_REMEMBERED_MAX = 10_000;
 /** Time to keep the reserved numbers of a day; long enough for machines whose clocks differ. */
 const RESERVED_MS = 7 * 24 * 3_600_000;
+const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 interface VersionsSettings {
   /** Keys of the service, by captcha provider. */
@@ -142,7 +143,7 @@ export function createVersions(dependencies: VersionsDependencies) {
       return resolve(await get(key), await datacenters.list());
     },
     /**
-     * Returns how many empty lobbies a version keeps. Loops read it of all versions in each step, so it is remembered
+     * Returns how many empty lobbies a version keeps. Loops read it for every version in each step, so it is remembered
      * without the configurations, which may be large.
      */
     async idleLimits(key: store.VersionKey): Promise<IdleLimits> {
@@ -206,8 +207,6 @@ function keepsWarm({ matchmaker }: VersionConfig, region_slugs: string[]): boole
   const modes = [...resolveMatchmaker(matchmaker, region_slugs).values()];
   return modes.some(({ regions }) => [...regions.values()].some(({ idle_lobbies }) => idle_lobbies.min > 0));
 }
-
-const NAME_TAKEN: ContentProblem = { path: ['display-name', 'not-unique'] };
 
 /** Refuses settings that this release does not support, so that they are not silently ignored. */
 function refuseUnsupported({ matchmaker }: VersionConfig): void {

@@ -2899,7 +2899,7 @@ export interface components {
       part_length?: number;
       kind?: components['schemas']['BuildKind'];
       compression?: components['schemas']['Compression'];
-      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. */
+      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. A script has none. */
       command?: string[];
       isolation?: components['schemas']['BuildIsolation'];
       prewarm_datacenters?: string[];
@@ -2957,7 +2957,7 @@ export interface components {
       part_length?: number;
       kind?: components['schemas']['BuildKind'];
       compression?: components['schemas']['Compression'];
-      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. */
+      /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. A script has none. */
       command?: string[];
       isolation?: components['schemas']['BuildIsolation'];
     };

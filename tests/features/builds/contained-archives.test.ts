@@ -47,6 +47,16 @@ describe('the base image of archives', () => {
     );
   });
 
+  test('is not blamed at the start for a directory that takes no files', async () => {
+    const file = join(folder, 'good.tar');
+    await Bun.write(file, await packTar(await dockerLayout({ layers: [[]] })));
+    const directory = join(folder, 'nowhere', 'builds');
+    expect((await rejectionOf(StartError, open(file, directory))).message).toStartWith(
+      `The image of MUSTER_CONTAINER_BASE cannot be unpacked to ${directory}: ENOENT`,
+    );
+    await rm(file);
+  });
+
   test('is unpacked once, and again after the file was replaced', async () => {
     const [file, directory] = [join(folder, 'base.tar'), await mkdtemp(join(folder, 'builds-'))];
     const pack = async (content: string) =>

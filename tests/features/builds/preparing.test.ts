@@ -80,6 +80,11 @@ describe('a build is refused, and not listed,', () => {
       { ...SCRIPT, isolation },
       invalid('only an archive has an isolation, and this is a build of kind javascript'),
     ]),
+    [
+      'of a script with a command',
+      { ...SCRIPT, command: ['--map=beach'] },
+      invalid('a javascript build has no command, because its script is run; give the version arguments instead'),
+    ],
     ['of an archive with an unknown isolation', { ...ARCHIVE, isolation: 'full' }, BAD_BODY],
     [
       'of an archive with isolation container, where no container runs',

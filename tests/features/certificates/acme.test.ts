@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { X509Certificate } from 'node:crypto';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { openPebble, type Pebble, WITHOUT_PEBBLE } from '../../support/pebble.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
@@ -98,6 +100,23 @@ describe.skipIf(WITHOUT_PEBBLE !== undefined)('ACME', () => {
       return now && now.fingerprint256 !== first.fingerprint256 && now;
     }, 'the new certificate');
     expect(renewed.subjectAltName).toBe(`DNS:${PLAY}`);
+  }, 300_000);
+
+  test('an account that the authority has forgotten is made again', async () => {
+    await using muster = await open([PLAY]);
+    await waitFor(() => eventsNamed(muster, 'certificate_issued')[0], 'the certificate');
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    const url = new URL('/my-account/forgotten', pebble.directory).href;
+    await using database = openDatabase(muster.database_address, 1);
+    await database.queries.execute(sql`update acme_accounts set key = ${key}, url = ${url}`);
+    muster.clock.advance(4 * YEAR_MS);
+    // The loop checks every minute.
+    await using other = await open([PLAY], { database_of: muster, http_port: findFreePort() });
+    await waitFor(
+      () => eventsNamed(other, 'certificate_issued')[0] ?? eventsNamed(muster, 'certificate_issued')[1],
+      'the renewal',
+    );
   }, 300_000);
 
   test('a host that the authority cannot reach is logged, and others get their certificates', async () => {
