@@ -10,8 +10,10 @@ import type { LogPieceRow } from './tables.ts';
 
 /** Maximum bytes of a piece. It bounds the work between two turns of the event loop. */
 export const PIECE_BYTES_MAX = 256 * 1024;
-/** Bytes to keep of each log. */
+/** Bytes to keep of each log, with what the database needs for each piece. */
 const LOG_BYTES_MAX = 16 * 1024 ** 2;
+/** What the database stores of a piece besides its content: its row, and the entries in its indexes. */
+export const PIECE_OVERHEAD_BYTES = 256;
 const LINE_BYTES_MAX = 16 * 1024;
 export const LINES_PER_ANSWER_MAX = 256;
 /** As long as the reference API keeps them. */
@@ -129,7 +131,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     cursor: Cursor,
     { content, line_count, timed = [{ line_count, ts: clock.now() }], resume_point = cursor.resume_point }: Addition,
   ): Promise<void> {
-    const total_bytes = cursor.total_bytes + content.length;
+    const total_bytes = cursor.total_bytes + content.length + PIECE_OVERHEAD_BYTES;
     const times = packTimes(timed);
     const piece = {
       ...name,

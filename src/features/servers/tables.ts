@@ -183,7 +183,10 @@ export const serverLogChunks = pgTable(
     resume_point: text(),
     /** The resume point of a piece that an earlier release inserted: an offset in a file. That release may still be running. */
     end_offset: bigint({ mode: 'number' }).notNull().default(0),
-    /** Bytes of all pieces of the log up to this one, including those that have been deleted. */
+    /**
+     * Bytes of all pieces of the log up to this one, including those that have been deleted: their lines, and what the
+     * database stores for each besides.
+     */
     total_bytes: bigint({ mode: 'number' }).notNull(),
     /** The lines, each ended by a newline. */
     content: bytes().notNull(),

@@ -3,7 +3,13 @@ import { appendFileSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import type { LogName } from '../../../src/features/servers/log-store.ts';
-import { createLogs, type Logs, PIECE_BYTES_MAX, type ReadOutput } from '../../../src/features/servers/logs.ts';
+import {
+  createLogs,
+  type Logs,
+  PIECE_BYTES_MAX,
+  PIECE_OVERHEAD_BYTES,
+  type ReadOutput,
+} from '../../../src/features/servers/logs.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { readerOf, shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { waitForEndEvent } from '../../support/servers.ts';
@@ -184,6 +190,20 @@ describe('server logs: what a server writes is kept', () => {
     const last = await logs.lastLines(name);
     expect(last.next_line).toBe(count);
     expect(Buffer.from(last.lines.at(-1)?.bytes ?? []).toString()).toBe(line(count - 1));
+  });
+
+  test('up to a size that counts for each piece what the database stores besides its lines', async () => {
+    const { name, file, read } = await makeLog();
+    const logs = openLogs();
+    for (const number of [1, 2, 3]) {
+      write(file, [`${number}`]);
+      await logs.collect(name, read, false);
+    }
+    const rows = await muster.database.queries.execute<{ total_bytes: number }>(sql`
+      select total_bytes::int from server_log_chunks where server_id = ${name.server_id} and stream = ${name.stream}
+      order by first_line`);
+    const of_piece = '1\n'.length + PIECE_OVERHEAD_BYTES;
+    expect(rows.map(({ total_bytes }) => total_bytes)).toEqual([of_piece, 2 * of_piece, 3 * of_piece]);
   });
 
   test('in whole lines, also if it is read in pieces after the end', async () => {
