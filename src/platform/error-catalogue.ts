@@ -168,7 +168,8 @@ export const CATALOGUE = {
   },
   GATEWAY_GAME_BUSY: {
     status: 503,
-    message: 'This game has used up its share of the requests that may be in progress. Try again in a second.',
+    message:
+      'This game has used up its share of the requests in progress, or of the open WebSockets. Try again in a second.',
   },
   GATEWAY_NAME_NOT_FOUND: {
     status: 404,

@@ -41,7 +41,7 @@ export function openRelays(dependencies: RelaysDependencies): OpenedRelays {
 }
 
 /** What is in progress in this process. */
-type Counted = Pick<ReturnType<typeof createGateway>, 'count'>;
+type Counted = Pick<ReturnType<typeof createGateway>, 'count' | 'sockets_max'>;
 
 /** Opens the gateway, and the work that reports players and ready lobbies for game servers that do not report them. */
 export function openGateway(dependencies: Dependencies): Feature<Gateway & Counted & AsyncDisposable> {

@@ -15,7 +15,7 @@ import type { Client } from './forwarded-headers.ts';
 import { relayRequest } from './http-relay.ts';
 import { type NamedRequest, type PassedRequest, readHostName, readPathName } from './named-requests.ts';
 import type { Presence } from './presence.ts';
-import { CONNECTION_LIMITS, Quotas, scaleLimits } from './quota.ts';
+import { CONNECTION_LIMITS, openConnectionSlots, Quotas, scaleLimits } from './quota.ts';
 import { createReachableServers } from './reachable-servers.ts';
 import { hostOf } from './server-host.ts';
 import { createSocketRelays } from './socket-relays.ts';
@@ -62,7 +62,7 @@ export function createGateway(dependencies: GatewayDependencies) {
   } = dependencies;
   const reachable_servers = createReachableServers({ servers, subscribe });
   const sockets = createSocketRelays({ presence });
-  const open_sockets = new Quotas(scaleLimits(CONNECTION_LIMITS, limits), new Slots(Number.POSITIVE_INFINITY));
+  const open_sockets = new Quotas(scaleLimits(CONNECTION_LIMITS, limits), openConnectionSlots());
   const in_progress = new Quotas(scaleLimits(REQUEST_LIMITS, limits), new Slots(requests_max));
 
   /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
@@ -152,6 +152,8 @@ export function createGateway(dependencies: GatewayDependencies) {
     findByPath: ({ url }: Request): GatewayRequest | undefined => toRequest(readPathName(url)),
     /** Returns how many requests to game servers are in progress, and how many of their WebSockets are open. */
     count: () => ({ requests: in_progress.taken, sockets: sockets.count() }),
+    /** Maximum number of WebSockets to game servers at one time. */
+    sockets_max: open_sockets.max,
     stop: (): void => sockets.stopAll(),
     [Symbol.dispose]: (): void => reachable_servers[Symbol.dispose](),
   };

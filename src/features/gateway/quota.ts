@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Slots } from '../../platform/limits/slots.ts';
+import { readDescriptorsMax } from '../../platform/http/open-connections.ts';
+import { Slots } from '../../platform/limits/slots.ts';
 import { networkOf } from '../../platform/networks.ts';
 
 /** Networks whose new connections of the last second are counted. */
@@ -11,6 +12,15 @@ const RETRY = { retry_after_ms: SECOND_MS };
 
 /** Limits of a server's connections. A school or a tournament shares an address. */
 export const CONNECTION_LIMITS: QuotaLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
+
+/** The share of this process's descriptors for relays, and as much again for WebSockets. */
+const DESCRIPTORS_SHARE = 1 / 4;
+/** A connection of a client, and one to the game server. */
+const DESCRIPTORS_OF_CONNECTION = 2;
+
+/** Returns the slots of this process for connections to game servers, which games share. */
+export const openConnectionSlots = (): Slots =>
+  new Slots(Math.floor((readDescriptorsMax() * DESCRIPTORS_SHARE) / DESCRIPTORS_OF_CONNECTION));
 
 export interface QuotaLimits {
   /** Open at one time, of all clients. */
@@ -107,6 +117,11 @@ export class Quotas {
   constructor(limits: QuotaLimits, slots: Slots) {
     this.#limits = limits;
     this.#slots = slots;
+  }
+
+  /** Maximum number of slots at all servers together. */
+  get max(): number {
+    return this.#slots.max;
   }
 
   /** How many slots are taken at all servers. */

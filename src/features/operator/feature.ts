@@ -22,7 +22,7 @@ interface Dependencies extends Pick<OperatorDependencies, 'database' | 'clock' |
   servers: Pick<Servers, 'countByMachine' | 'countOfMachines'>;
   lobbies: Pick<Lobbies, 'queue' | 'countByMachine'>;
   counters: Pick<Counters, 'totals'>;
-  gateway: { count(): { requests: number; sockets: number } };
+  gateway: { count(): { requests: number; sockets: number }; sockets_max: number };
   /** Maximum number of concurrent requests to game servers. */
   requests_max: number;
   relays: { count(): number; count_max: number };
@@ -61,7 +61,7 @@ export function openOperator(dependencies: Dependencies): Feature<Operator> {
       const { requests, sockets } = gateway.count();
       return [
         { name: 'gateway_requests', used: requests, max: requests_max },
-        { name: 'gateway_sockets', used: sockets },
+        { name: 'gateway_sockets', used: sockets, max: gateway.sockets_max },
         { name: 'relayed_connections', used: relays.count(), max: relays.count_max },
         { name: 'transfers', used: transfers.count(), max: transfers_max },
       ];

@@ -54,6 +54,8 @@ describe('the service, for its operator', () => {
     expect(used.get('gateway_requests')?.max).toBe(muster.config.gateway.requests_max);
     const descriptors = used.get('file_descriptors');
     expect(descriptors?.used).toBeWithin(10, descriptors?.max ?? 0);
+    // A quarter of the descriptors, two for each.
+    expect(used.get('gateway_sockets')?.max).toBe(Math.floor((descriptors?.max ?? 0) / 8));
   });
 
   test('says what it uses also while no descriptor is free', async () => {

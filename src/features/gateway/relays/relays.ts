@@ -1,9 +1,7 @@
 import type { Events } from '../../../platform/events.ts';
-import { readDescriptorsMax } from '../../../platform/http/open-connections.ts';
 import { isCovered, type KeyPair, type ServedCertificates } from '../../../platform/http/tls-port.ts';
-import { Slots } from '../../../platform/limits/slots.ts';
 import type { ServerPort } from '../../servers/servers.ts';
-import { CONNECTION_LIMITS, type CountedServer, Quota, scaleLimits } from '../quota.ts';
+import { CONNECTION_LIMITS, type CountedServer, openConnectionSlots, Quota, scaleLimits } from '../quota.ts';
 import { LOOPBACK } from '../server-host.ts';
 import type { Traffic } from '../traffic.ts';
 import { listenAddressOf } from './listen-address.ts';
@@ -11,9 +9,6 @@ import type { ProxyProtocol } from './proxy-header.ts';
 import { relayNames } from './relay-names.ts';
 import { openTcpRelay, type Relay } from './tcp-relay.ts';
 import { openUdpRelay } from './udp-relay.ts';
-
-/** The share of this process's descriptors for relays. A connection has two, a flow one. */
-const DESCRIPTORS_SHARE = 1 / 4;
 
 export interface RelaysOptions {
   /** The host of this machine in answers. */
@@ -51,7 +46,7 @@ export function createRelays(options: RelaysOptions) {
   const opened = new Map<string, Relay[]>();
   /** Servers whose relays could not be opened, which was reported. */
   const failed = new Set<string>();
-  const slots = new Slots(Math.floor((readDescriptorsMax() * DESCRIPTORS_SHARE) / 2));
+  const slots = openConnectionSlots();
   const quota_limits = scaleLimits(CONNECTION_LIMITS, limits);
 
   /** Opens the relays of a server: all of them or none. */
