@@ -16,15 +16,13 @@ export function sizeOfRound(waiting: number, last: number, round_max: number): n
 interface RoundQueueOptions<Item> {
   /** Maximum number of items in a round. */
   round_max: number;
-  /** Maximum number of items that wait for a round. */
-  waiting_max: number;
   /** Processes a round. It answers all items itself, also when it fails, so it never rejects. */
   work(round: Item[]): Promise<void>;
 }
 
 /**
  * Items that are processed together, in one round at a time. An item that comes during a round waits for the next one, or
- * for a later one if many wait. There is no timer, so a single item is processed at once.
+ * for a later one if many wait. There is no timer, so a single item is processed at once. The caller limits how many wait.
  */
 export class RoundQueue<Item> {
   readonly #options: RoundQueueOptions<Item>;
@@ -35,9 +33,12 @@ export class RoundQueue<Item> {
     this.#options = options;
   }
 
-  /** Adds an item. Throws DATABASE_BUSY if too many wait. */
+  /** The number of items that wait for a round. */
+  get length(): number {
+    return this.#waiting.length;
+  }
+
   add(item: Item): void {
-    if (this.#waiting.length >= this.#options.waiting_max) throw new ServiceError('DATABASE_BUSY', {});
     this.#waiting.push(item);
     // Never rejects, because no round does.
     void this.#run();
@@ -45,6 +46,7 @@ export class RoundQueue<Item> {
 
   /** Puts items of an earlier round in front of all that wait. */
   addFirst(items: Item[]): void {
+    if (items.length === 0) return;
     this.#waiting = [...items, ...this.#waiting];
     void this.#run();
   }
@@ -61,6 +63,8 @@ export class RoundQueue<Item> {
 }
 
 interface RoundsOptions<Item, Result> extends Omit<RoundQueueOptions<Item>, 'work'> {
+  /** Maximum number of items that wait for a round. */
+  waiting_max: number;
   /** Processes all items at once. Returns a result for each, in their order. */
   work(items: Item[]): Promise<Result[]>;
 }
@@ -72,9 +76,9 @@ interface Waiting<Item, Result> {
 }
 
 /** Returns a function that processes an item in a round with others. Throws DATABASE_BUSY if too many wait. */
-export function createRounds<Item, Result>({ work, ...limits }: RoundsOptions<Item, Result>) {
+export function createRounds<Item, Result>({ work, waiting_max, round_max }: RoundsOptions<Item, Result>) {
   const queue = new RoundQueue<Waiting<Item, Result>>({
-    ...limits,
+    round_max,
     async work(round) {
       try {
         const results = await work(round.map(({ item }) => item));
@@ -86,6 +90,7 @@ export function createRounds<Item, Result>({ work, ...limits }: RoundsOptions<It
   });
 
   return async (item: Item): Promise<Result> => {
+    if (queue.length >= waiting_max) throw new ServiceError('DATABASE_BUSY', {});
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     queue.add({ item, resolve, reject });
     return await promise;

@@ -68,7 +68,6 @@ test('a queue of rounds: items that are added first are processed before all tha
   const rounds: number[][] = [];
   const done = Promise.withResolvers<void>();
   const queue = new RoundQueue<number>({
-    ...DEFAULTS,
     round_max: 2,
     async work(round) {
       rounds.push(round);

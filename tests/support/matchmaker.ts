@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createBuilds } from '../../src/features/builds/builds.ts';
 import { createCaptcha } from '../../src/features/captcha/captcha.ts';
 import { createDatacenters } from '../../src/features/datacenters/datacenters.ts';
+import { createAbandonedSeats } from '../../src/features/lobbies/abandoned-seats.ts';
 import { createLobbies } from '../../src/features/lobbies/lobbies.ts';
 import { startReconciling } from '../../src/features/lobbies/reconcile.ts';
 import type { CreateBody, FindBody, JoinAnswer } from '../../src/features/lobbies/wire.ts';
@@ -140,6 +141,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     verification_timeout_ms: 10_000,
     outbound: createOutbound({ allowed_private: [] }),
   });
+  const abandoned_seats = createAbandonedSeats(base);
   const lobbies = createLobbies({
     ...base,
     ...TIMES,
@@ -153,6 +155,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     address_classes: parseAddressClasses(''),
     addressOf: () => undefined,
     avoided: NO_AVOIDED_LOBBIES,
+    abandoned_seats,
     counters: { count: (_kind, _namespace_id, work) => work() },
     own_region: OWN_REGION,
     request_timeout_ms: REQUEST_TIMEOUT_MS,
@@ -248,6 +251,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         servers,
         machines: LONE_MACHINE,
         avoided: NO_AVOIDED_LOBBIES,
+        abandoned_seats,
         versions: { ...versions, listKeptWarm },
       };
       await startReconciling({ ...times, ...features }, working.signal).stopped;

@@ -1,6 +1,9 @@
+import { createAbandonedSeats } from '../../src/features/lobbies/abandoned-seats.ts';
+import type { CreatePlanned } from '../../src/features/lobbies/matchmaking/create-lobbies.ts';
 import { createLobbyCache, type LobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
 import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
 import { createSeatRounds } from '../../src/features/lobbies/matchmaking/seat-rounds.ts';
+import { openSeatTaking } from '../../src/features/lobbies/matchmaking/seat-taking.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';
@@ -12,17 +15,26 @@ interface UnnotifiedRoundsOptions {
   clock: Clock;
   /** Changes parts of the cache. */
   change?: (cache: LobbyCache) => Partial<LobbyCache>;
+  createPlanned?: CreatePlanned;
 }
 
+const createNoLobbies = async () => {
+  throw new Error('a lobby was created');
+};
+
 /** Opens the rounds of a process that gets no notifications, so that it knows only its own commits and reads. */
-export function openUnnotifiedRounds({ database, clock, change }: UnnotifiedRoundsOptions) {
+export function openUnnotifiedRounds({
+  database,
+  clock,
+  change,
+  createPlanned = createNoLobbies,
+}: UnnotifiedRoundsOptions) {
   const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
   const cache = createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
-  const createPlanned = async () => {
-    throw new Error('a lobby was created');
-  };
-  const changed = { ...cache, ...change?.(cache) };
-  return createSeatRounds({ database, clock, cache: changed, createPlanned, seat_timeout_ms: 60_000 });
+  const abandoned_seats = createAbandonedSeats({ database, clock });
+  const seat_taking = openSeatTaking({ database, clock, abandoned_seats, seat_timeout_ms: 60_000 });
+  const rounds = createSeatRounds({ cache: { ...cache, ...change?.(cache) }, seat_taking, createPlanned });
+  return { ...rounds, abandoned_seats };
 }
 
 /** Returns a find of one player in one game mode, as the rounds get it. */
@@ -51,7 +63,7 @@ export function watchQueries(database: Database, onQuery: () => void): Database 
   return {
     ...database,
     queries: watch(database.queries),
-    openDedicatedConnection: () => watch(database.openDedicatedConnection()),
+    openDedicatedConnection: (options) => watch(database.openDedicatedConnection(options)),
     [Symbol.asyncDispose]: async () => {},
   };
 }

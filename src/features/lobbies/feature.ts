@@ -1,6 +1,7 @@
 import type { Feature } from '../../platform/feature.ts';
 import type { Loop } from '../../platform/loop.ts';
 import type { Machines } from '../machines/machines.ts';
+import { createAbandonedSeats } from './abandoned-seats.ts';
 import { createAvoidedLobbies } from './avoided-lobbies.ts';
 import { lobbyCloudRoutes } from './cloud-routes.ts';
 import { lobbyGameServerRoutes } from './game-server-routes.ts';
@@ -22,8 +23,11 @@ interface LobbySettings {
   receipts_per_second_max: number;
 }
 
-type Dependencies = Omit<LobbiesDependencies, 'onLeft' | 'onCreated' | 'avoided' | keyof LobbySettings> &
-  Omit<ReconcileDependencies, 'avoided'> &
+/** The dependencies that the feature creates itself. */
+type OwnParts = 'avoided' | 'abandoned_seats';
+
+type Dependencies = Omit<LobbiesDependencies, 'onLeft' | 'onCreated' | OwnParts | keyof LobbySettings> &
+  Omit<ReconcileDependencies, OwnParts> &
   LobbySettings & { machines: Machines };
 
 /** Opens lobbies and their matchmaker. */
@@ -31,7 +35,8 @@ export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
   let reconciling: Pick<Loop, 'wake'> | undefined;
   const wake = () => reconciling?.wake();
   const avoided = createAvoidedLobbies(dependencies);
-  const lobbies = createLobbies({ ...dependencies, avoided, onLeft: wake, onCreated: wake });
+  const abandoned_seats = createAbandonedSeats(dependencies);
+  const lobbies = createLobbies({ ...dependencies, avoided, abandoned_seats, onLeft: wake, onCreated: wake });
   return {
     api: lobbies,
     routes: [
@@ -42,7 +47,7 @@ export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
       ...trialRoutes(lobbies),
     ],
     startWork(signal) {
-      const loop = startReconciling({ ...dependencies, avoided }, signal);
+      const loop = startReconciling({ ...dependencies, avoided, abandoned_seats }, signal);
       reconciling = loop;
       return [loop, lobbies.receipts.startWork(signal), lobbies.queue.startWork(signal)];
     },

@@ -9,6 +9,7 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
+import type { AbandonedSeats } from './abandoned-seats.ts';
 import type { AvoidedLobbies } from './avoided-lobbies.ts';
 import { createEnding } from './ending.ts';
 import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
@@ -34,6 +35,7 @@ export interface ReconcileDependencies {
   servers: Servers;
   machines: Pick<Machines, 'draining' | 'heldIds'>;
   avoided: AvoidedLobbies;
+  abandoned_seats: Pick<AbandonedSeats, 'release'>;
   ready_timeout_ms: number;
   seat_timeout_ms: number;
   player_timeout_ms: number;
@@ -44,7 +46,7 @@ export interface ReconcileDependencies {
  * frees overdue seats, hints at servers that never call ready, and creates the lobbies that are kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
-  const { database, clock, events, feed, namespaces, versions, machines, avoided } = dependencies;
+  const { database, clock, events, feed, namespaces, versions, machines, avoided, abandoned_seats } = dependencies;
   const { ready_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
   const { hintAt } = createHinting(dependencies);
@@ -115,6 +117,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     async step() {
       if (!has_adopted_timeout) await adoptSeatTimeout(dependencies, signal);
       has_adopted_timeout = true;
+      await abandoned_seats.release();
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);
       try {

@@ -49,6 +49,11 @@ export type Tx = Queries & { readonly is_transaction?: true };
 /** The address of a database: a URL, or the socket of the embedded server. */
 export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
 
+interface DedicatedOptions extends Partial<Deadlines> {
+  /** How long a statement may wait for a lock, before it fails (`isLocked`). Without it, the limit of the statement applies. */
+  lock_wait_max_ms?: number;
+}
+
 export interface Database extends AsyncDisposable {
   /** Runs single statements, each in a transaction of its own. */
   queries: Queries;
@@ -56,7 +61,7 @@ export interface Database extends AsyncDisposable {
    * Opens a connection for one kind of frequent statements. They wait for no other statements, and PostgreSQL keeps their
    * plans in one process. In the pool they would run on each connection in turn.
    */
-  openDedicatedConnection(deadlines?: Partial<Deadlines>): DedicatedConnection;
+  openDedicatedConnection(options?: DedicatedOptions): DedicatedConnection;
   /** Runs a transaction. Repeats it after a deadlock or a serialization failure. */
   transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
   /** Returns whether PostgreSQL refused a write because its disk was full, and still does. */
@@ -105,9 +110,11 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
     queries: db,
-    openDedicatedConnection(own_deadlines) {
+    openDedicatedConnection({ lock_wait_max_ms, ...own_deadlines } = {}) {
       const limits = { ...deadlines, ...own_deadlines };
-      const { connection, end } = openDedicatedConnection(() => connect(address, 1, DEDICATED), limits, onFailure);
+      const lock_timeout = lock_wait_max_ms === undefined ? {} : { lock_timeout: lock_wait_max_ms };
+      const options = { ...DEDICATED, connection: { ...DEDICATED.connection, ...lock_timeout } };
+      const { connection, end } = openDedicatedConnection(() => connect(address, 1, options), limits, onFailure);
       opened.push({ end });
       return connection;
     },

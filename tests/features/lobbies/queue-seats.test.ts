@@ -249,13 +249,18 @@ test('renewLeases: renews the given finds, and returns all that the process has 
   expect(await lobby.tickets()).toEqual([kept]);
 });
 
-test('deleteQueued: a process takes only its own waiters out of the queue', async () => {
+test('deleteQueued: a process takes only its own waiters out of the queue, and no later one with the ticket', async () => {
   const lobby = await makeLobby(2);
   const ticket = await lobby.wait();
   const { namespace_id } = lobby;
-  await deleteQueued(database.queries, { namespace_id, ticket, owner: crypto.randomUUID() });
+  const [row] = await database.queries.execute<{ enter_ts: string }>(sql`
+    select enter_ts from queued_finds where ticket = ${ticket}`);
+  const enter_ts = new Date(row?.enter_ts ?? '');
+  const earlier = new Date(enter_ts.getTime() - 1);
+  await deleteQueued(database.queries, { namespace_id, ticket, owner: crypto.randomUUID(), enter_ts });
+  await deleteQueued(database.queries, { namespace_id, ticket, owner: OWNER, enter_ts: earlier });
   expect(await lobby.tickets()).toEqual([ticket]);
-  await deleteQueued(database.queries, { namespace_id, ticket, owner: OWNER });
+  await deleteQueued(database.queries, { namespace_id, ticket, owner: OWNER, enter_ts });
   expect(await lobby.tickets()).toEqual([]);
 });
 

@@ -271,7 +271,7 @@ describe('rounds: a process without notifications', () => {
       });
     await join(client);
     // Two seats are taken, so two of four are free for a party. In the cache, they are reserved for the waiting find.
-    await deleteQueued(database.queries, waiting);
+    await deleteQueued(database.queries, { ...waiting, ...lease });
     const party = { ...requestSeat(game), others: [Bun.randomUUIDv7()] };
     // While the first find is decided, the others wait for the next round.
     const outcomes = await Promise.allSettled([

@@ -52,6 +52,7 @@ export async function create(
         return { game_id, namespace_id, version_id, lobby };
       });
       const { address, deadline } = context;
+      if (deadline.is_over) throw deadline.toError();
       const players = {
         ...createPlayerIds(body),
         address,

@@ -50,7 +50,7 @@ export async function find(
       const prepare = createPreparation(dependencies, { namespace_id, players }, in_progress);
       const seat = waiting
         ? await queue.awaitSeat(prepare, waiting, draft)
-        : await rounds.takeSeat(await prepare(), draft);
+        : await rounds.takeSeat(await prepare(), { draft, deadline });
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );

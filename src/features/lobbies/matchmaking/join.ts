@@ -94,7 +94,7 @@ async function takeSeat(
       draft,
     };
     await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
-    return await rounds.takeSeat(request, draft);
+    return await rounds.takeSeat(request, { draft, deadline: context.deadline });
   } catch (refusal) {
     // If a cached lobby has stopped, that is the error to report, whatever else failed.
     const now = lobby.is_cached ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;

@@ -2,6 +2,8 @@ import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Feed } from '../../../platform/watch/feed.ts';
 import type { Counters } from '../../counters/counters.ts';
 import type { NamespaceScope } from '../../namespaces/namespaces.ts';
+import type { AbandonedSeats } from '../abandoned-seats.ts';
+import type { SeatedPlayer } from '../abandoned-seats-store.ts';
 import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import { type CreateDependencies, create } from './create.ts';
@@ -13,7 +15,9 @@ import type { PlannedLobby } from './planner.ts';
 import { createQueue, type QueueDependencies } from './queue.ts';
 import { createReceipts, type ReceiptsDependencies } from './receipts.ts';
 import type { RequestContext } from './request-context.ts';
+import { playerIdsOf } from './seat-requests.ts';
 import { createSeatRounds } from './seat-rounds.ts';
+import { openSeatTaking } from './seat-taking.ts';
 import type { VerificationTrial } from './trials-wire.ts';
 import { tryVerification } from './try-verification.ts';
 
@@ -27,6 +31,7 @@ export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & 
     counters: Pick<Counters, 'count'>;
     feed: Feed;
     avoided: AvoidedLobbies;
+    abandoned_seats: AbandonedSeats;
     seat_timeout_ms: number;
     /** Called after lobbies were created. */
     onCreated(): void;
@@ -34,15 +39,16 @@ export type MatchmakerDependencies = Omit<FindDependencies & JoinDependencies & 
 
 /** Creates the matchmaker, which gives players seats by find, join and create. */
 export function createMatchmaker(dependencies: MatchmakerDependencies) {
-  const { counters } = dependencies;
+  const { counters, abandoned_seats } = dependencies;
   const cache = createLobbyCache(dependencies);
   const createPlanned = async (planned: PlannedLobby[]) => {
     const outcomes = await createPlannedLobbies(dependencies, planned);
+    for (const one of outcomes) if ('error' in one) abandoned_seats.addAfter(one.error, firstSeatsOf(one.planned));
     dependencies.onCreated();
     return outcomes;
   };
   const receipts = createReceipts(dependencies);
-  const rounds = createSeatRounds({ ...dependencies, cache, createPlanned });
+  const rounds = createSeatRounds({ cache, seat_taking: openSeatTaking(dependencies), createPlanned });
   const queue = createQueue({ ...dependencies, rounds });
   const parts = { ...dependencies, cache, createPlanned, receipts, rounds, queue };
   return {
@@ -57,4 +63,9 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
     tryVerification: (scope: NamespaceScope, trial: VerificationTrial, context: Omit<RequestContext, 'readOrigin'>) =>
       tryVerification(dependencies, scope, trial, context),
   };
+}
+
+/** Returns the seats of a planned lobby's first players. */
+function firstSeatsOf({ namespace_id, first_players }: PlannedLobby): SeatedPlayer[] {
+  return first_players.flatMap(playerIdsOf).map((player_id) => ({ namespace_id, player_id }));
 }

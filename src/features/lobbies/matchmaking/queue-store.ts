@@ -54,16 +54,16 @@ export async function updateQueued(
     .where(and(eq(queuedFinds.namespace_id, namespace_id), eq(queuedFinds.ticket, ticket)));
 }
 
-/** Removes a find of this process from the queue. */
+/** Removes a find of a process from the queue: the one that entered at a given time. */
 export async function deleteQueued(
   queries: Queries,
-  { namespace_id, ticket, owner }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner'>,
+  { namespace_id, ticket, owner, enter_ts }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner' | 'enter_ts'>,
 ): Promise<void> {
   await queries.execute(sql`
     with ${bump([topics.queueOf(namespace_id)])}
     delete from ${queuedFinds}
     where namespace_id = ${namespace_id}::uuid and ticket = ${ticket}::uuid and owner = ${owner}::uuid
-      and (select count(*) from bumped) > 0`);
+      and enter_ts = ${timestamptz(enter_ts)} and (select count(*) from bumped) > 0`);
 }
 
 /** A find in the queue. */

@@ -10,12 +10,13 @@ import type { Watch } from '../../../platform/watch/watch.ts';
 import type { Namespaces } from '../../namespaces/namespaces.ts';
 import { topics } from '../../topics.ts';
 import { overLimit } from '../refusals.ts';
+import { AttemptPacing } from './attempt-pacing.ts';
 import * as store from './queue-store.ts';
 import { type QueuePosition, toQueuePosition } from './queue-wire.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
 import type { Seat } from './seat.ts';
 import { type FindRequest, playerIdsOf } from './seat-requests.ts';
-import type { Rounds } from './seat-rounds.ts';
+import { LostRaces, type Rounds } from './seat-rounds.ts';
 
 /** Lifetime of a lease: how long the finds of a crashed process delay others. Running processes renew their leases. */
 const LEASE_MS = 10_000;
@@ -29,8 +30,8 @@ export interface QueueDependencies {
   database: Database;
   clock: Clock;
   events: Events;
-  watch: Watch;
-  namespaces: Namespaces;
+  watch: Pick<Watch, 'until'>;
+  namespaces: Pick<Namespaces, 'find'>;
 }
 
 /** How long a find waits, and its ticket. */
@@ -47,6 +48,8 @@ interface WaitingFind {
   since: Date;
   /** Whether its row was missing at the last renewal. One miss is normal: the find may be getting its seat. */
   was_missing: boolean;
+  /** Whether it has entered again. It may have had its seat by then, and its new row must not stay. */
+  has_reentered: boolean;
 }
 
 export type Queue = ReturnType<typeof createQueue>;
@@ -61,6 +64,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   const { queries } = database;
   const owner = crypto.randomUUID();
   const own = new Map<string, WaitingFind>();
+  const pacing = new AttemptPacing();
   let wakeWork = () => {};
 
   async function enter({ request, since }: WaitingFind): Promise<void> {
@@ -87,40 +91,50 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     if (entry === 'too_many_of_client') throw overLimit(request);
   }
 
-  async function leave({ request: { namespace_id, ticket } }: WaitingFind): Promise<void> {
-    await store.deleteQueued(queries, { namespace_id, ticket, owner });
+  /** Removes a find from the queue, and no later one with its ticket. */
+  async function leave({ request: { namespace_id, ticket }, since }: WaitingFind): Promise<void> {
+    await store.deleteQueued(queries, { namespace_id, ticket, owner, enter_ts: since });
   }
 
   /** Returns a seat if there is one now; undefined if the find has to wait. */
-  async function trySeat(request: FindRequest, draft: ReceiptDraft | undefined): Promise<Seat | undefined> {
+  async function trySeat(request: FindRequest, { deadline }: WaitOptions, draft: ReceiptDraft | undefined) {
     try {
-      return await rounds.takeSeat(request, draft);
+      return await rounds.takeSeat(request, { draft, deadline });
     } catch (error) {
-      // DATABASE_BUSY: other requests won every race, so there will be a change to wait for.
-      const waited_for = ['MATCHMAKER_TOO_MANY_LOBBIES', ...('ticket' in request ? ['DATABASE_BUSY'] : [])];
-      if (error instanceof ServiceError && waited_for.includes(error.code)) return undefined;
+      if (error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES') return undefined;
+      // Other requests won every race, so there has been a change, and the find tries again.
+      if (error instanceof LostRaces && request.ticket !== undefined) return undefined;
       throw error;
     }
   }
 
-  /** Tries again after every change until there is a seat. Returns undefined if there is none in time. */
+  /** Tries again after changes until there is a seat. Returns undefined if there is none in time. */
   async function wait(
     find: WaitingFind,
     prepare: () => Promise<FindRequest>,
-    { wait_ms, deadline: { signal } }: WaitOptions,
+    options: WaitOptions,
     draft: ReceiptDraft | undefined,
   ): Promise<Seat | undefined> {
     const { namespace_id, ticket } = find.request;
+    const { wait_ms, deadline } = options;
+    const { signal } = deadline;
+    const ends_at = performance.now() + wait_ms;
+    const paced = pacing.add(namespace_id);
     const tryAgain = async () => {
+      await pacing.waitForTurn(paced, { signal, ends_at });
       if (signal.aborted) return undefined;
       const request = { ...(await prepare()), ticket };
       const is_of_new_version = request.version_id !== find.request.version_id;
       find.request = request;
       if (is_of_new_version) await database.transact((tx) => store.updateQueued(tx, request, toQueuedSearch(request)));
-      return await trySeat(request, draft);
+      return await trySeat(request, options, draft);
     };
     const changes = [topics.lobbiesOf(namespace_id), topics.queueOf(namespace_id), topics.namespace(namespace_id)];
-    return await watch.until(changes, tryAgain, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
+    try {
+      return await watch.until(changes, tryAgain, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
+    } finally {
+      pacing.remove(paced);
+    }
   }
 
   /** Renews the leases of this process's finds. A find that was removed by mistake enters again, at the end. */
@@ -133,9 +147,16 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     for (const [key, find] of before) {
       if (own.get(key) !== find) continue;
       const is_missing = !queued_keys.has(key);
-      if (is_missing && find.was_missing) await enter(find).catch(ignoreRefusal);
+      if (is_missing && find.was_missing) await enterAgain(key, find);
       find.was_missing = is_missing && !find.was_missing;
     }
+  }
+
+  async function enterAgain(key: string, find: WaitingFind): Promise<void> {
+    find.has_reentered = true;
+    await enter(find).catch(ignoreRefusal);
+    // The find has ended meanwhile, and may have left before it entered.
+    if (own.get(key) !== find) await leave(find);
   }
 
   /** Removes the finds whose lease ended before a given time. */
@@ -186,9 +207,10 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     ): Promise<Seat> {
       const { ticket, deadline } = options;
       const first = await prepare();
-      const at_once = await trySeat(first, draft);
+      const at_once = await trySeat(first, options, draft);
       if (at_once) return at_once;
-      const find: WaitingFind = { request: { ...first, ticket }, since: clock.now(), was_missing: false };
+      const request = { ...first, ticket };
+      const find: WaitingFind = { request, since: clock.now(), was_missing: false, has_reentered: false };
       const key = keyOf(find.request);
       await enter(find);
       own.set(key, find);
@@ -198,9 +220,10 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
         draft?.recordStage('queued');
         seat = await wait(find, prepare, options, draft);
       } finally {
-        own.delete(key);
+        // A later find may have the same ticket by now.
+        if (own.get(key) === find) own.delete(key);
         // The statement that took the seat has removed the find from the queue.
-        if (!seat) await leave(find);
+        if (!seat || find.has_reentered) await leave(find);
       }
       if (seat) return seat;
       if (deadline.is_over) throw deadline.toError();

@@ -1,0 +1,190 @@
+import { isLocked } from '../../../platform/database/failures.ts';
+import { ServiceError } from '../../../platform/errors.ts';
+import { overLimit } from '../refusals.ts';
+import type { CreatePlanned, LobbyOutcome } from './create-lobbies.ts';
+import type { LobbyCache } from './lobby-cache.ts';
+import type { PendingRequest } from './pending-request.ts';
+import type { Plan } from './planner.ts';
+import type { NotPlaced } from './retryable-refusals.ts';
+import { type PlannedRound, partOf } from './round-plan.ts';
+import { toSeat } from './seat.ts';
+import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
+import type { ProposedSeat, TakenSeats } from './seats-store.ts';
+
+/** The request number of a new lobby's creator. */
+const CREATOR = 0;
+
+/** Takes seats in running lobbies. */
+export interface SeatTaking {
+  /**
+   * Takes seats. Counts the players of clients exactly if `is_strict`. Fails if a lock is held for long (`isLocked`), because
+   * the requests of all other namespaces of the round would wait for it, too.
+   */
+  takeUnlocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
+  /** Takes seats of one namespace, and waits for its locks. */
+  takeLocked(seats: ProposedSeat[]): Promise<TakenSeats>;
+}
+
+export interface CommitDependencies {
+  cache: Pick<LobbyCache, 'applyCommit' | 'reload' | 'mayHaveQueue'>;
+  seat_taking: SeatTaking;
+  createPlanned: CreatePlanned;
+}
+
+interface CommittedSeats {
+  /** The requests that did not get their planned seats. */
+  not_placed: NotPlaced[];
+  /** The namespaces of which no seats are committed yet, because another transaction has locked their lobbies. */
+  locked: Pick<SeatRequest, 'namespace_id' | 'game_id'>[];
+}
+
+/**
+ * Commits the planned seats in running lobbies: by one statement, or by one for each namespace if one of them is locked.
+ */
+export async function commitSeats(dependencies: CommitDependencies, round: PlannedRound): Promise<CommittedSeats> {
+  if (round.seats.length === 0) return { not_placed: [], locked: [] };
+  const options = { has_queue: hasQueue(dependencies, round), is_strict: isStrict(round) };
+  let taken: TakenSeats | undefined;
+  try {
+    taken = await dependencies.seat_taking.takeUnlocked(round.seats.flatMap(toProposedSeats), options);
+  } catch (error) {
+    if (!isLocked(error)) throw error;
+  }
+  if (taken) return { not_placed: await applySeats(dependencies, round, taken), locked: [] };
+  const namespaces = new Map(round.seats.map(({ request }) => [request.namespace_id, request]));
+  if (namespaces.size === 1) return { not_placed: [], locked: [...namespaces.values()] };
+  const committed: CommittedSeats = { not_placed: [], locked: [] };
+  for (const namespace_id of namespaces.keys()) {
+    const alone = await commitSeats(
+      dependencies,
+      partOf(round, (other) => other === namespace_id),
+    );
+    committed.not_placed.push(...alone.not_placed);
+    committed.locked.push(...alone.locked);
+  }
+  return committed;
+}
+
+/** Commits the planned seats of a locked namespace. Returns the requests that did not get theirs. */
+export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
+  const taken = await dependencies.seat_taking.takeLocked(part.seats.flatMap(toProposedSeats));
+  return await applySeats(dependencies, part, taken);
+}
+
+/**
+ * Creates the planned lobbies. Returns the requests of lobbies that were not created, or in which a client was over its
+ * limit.
+ */
+export async function commitLobbies(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
+  if (part.new_lobbies.length === 0) return [];
+  const outcomes = await dependencies.createPlanned(part.new_lobbies);
+  return outcomes.flatMap((outcome) => applyLobbyOutcome(dependencies, part, outcome));
+}
+
+/** Returns whether a client of the round was over its limit before. */
+function isStrict({ seats, by_player }: PlannedRound): boolean {
+  return seats.some(({ request }) => by_player.get(request.player_id)?.was_over_limit);
+}
+
+/**
+ * Returns whether finds may wait in the namespaces of a round. It assumes so for a request that is decided again: a find may
+ * have entered the queue on another process.
+ */
+function hasQueue({ cache }: CommitDependencies, { seats, by_player }: PlannedRound): boolean {
+  return seats.some(({ request }) => {
+    const is_repeated = (by_player.get(request.player_id)?.attempts ?? 0) > 0;
+    return is_repeated || cache.mayHaveQueue(request.namespace_id);
+  });
+}
+
+/** Answers the requests whose seats were taken, or whose client is over its limit. Returns those without their seats. */
+async function applySeats(
+  { cache }: CommitDependencies,
+  { seats, by_player }: PlannedRound,
+  { accepting, over_limit }: TakenSeats,
+): Promise<SeatRequest[]> {
+  const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
+  for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
+  const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
+  const not_placed: SeatRequest[] = [];
+  for (const [request_number, { request, lobby_id }] of seats.entries()) {
+    const pending = by_player.get(request.player_id);
+    const lobby = by_lobby.get(lobby_id);
+    const over = over_by_request.get(request_number);
+    if (over || !lobby) not_placed.push(request);
+    if (!pending) continue;
+    if (over) pending.was_over_limit = true;
+    if (over?.is_over_alone) pending.reject(overLimit(request));
+    else if (!over && lobby) pending.resolve(toSeat(lobby, false));
+  }
+  // The cache counts planned seats in lobbies that took no players.
+  const not_taken = Map.groupBy(
+    seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
+    ({ request }) => request.namespace_id,
+  );
+  for (const [namespace_id, seats_there] of not_taken) {
+    await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);
+  }
+  return not_placed;
+}
+
+function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_number: number): ProposedSeat[] {
+  const { namespace_id, address, client } = request;
+  const player_ids = playerIdsOf(request);
+  const kind = request.kind === 'find' && player_ids.length > 1 ? 'party' : request.kind;
+  const ticket = request.kind === 'find' ? (request.ticket ?? null) : null;
+  const { name, players_max } = client;
+  const shared = { lobby_id, namespace_id, address, kind, request_number, ticket, client: name, players_max } as const;
+  return player_ids.map((player_id) => ({ ...shared, player_id }));
+}
+
+/** Answers the first players of a lobby that was created or refused. Returns those who are not in it. */
+function applyLobbyOutcome(
+  { cache }: CommitDependencies,
+  { by_player }: PlannedRound,
+  outcome: LobbyOutcome,
+): NotPlaced[] {
+  const { planned, over_limit } = outcome;
+  const { namespace_id, first_players } = planned;
+  const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
+  const within_limit: PendingRequest[] = [];
+  for (const [request_number, { player_id }] of first_players.entries()) {
+    const pending = by_player.get(player_id);
+    const over = over_by_request.get(request_number);
+    if (!pending) continue;
+    if (over?.is_over_alone) pending.reject(overLimit(pending.request));
+    else if (!over) within_limit.push(pending);
+  }
+  if ('lobby' in outcome) {
+    cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
+    for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
+  } else if ('error' in outcome && !over_by_request.get(CREATOR)?.is_over_alone) {
+    // If only the creator is over its limit, the others are decided again, and one of them creates the lobby.
+    for (const pending of within_limit) refuseLobby(pending, outcome.error);
+  }
+  const is_complete = 'lobby' in outcome && over_limit.length === 0;
+  return is_complete ? [] : first_players.map(({ player_id }) => ({ player_id, namespace_id }));
+}
+
+/**
+ * Rejects a request whose lobby could not be created. The first time that there are too many lobbies, it gets no answer:
+ * another process may have created a lobby with free seats.
+ */
+function refuseLobby(pending: PendingRequest, error: unknown): void {
+  const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
+  if (!is_too_many || pending.had_too_many_lobbies) pending.reject(toCreateRefusal(pending.request, error));
+  pending.had_too_many_lobbies = true;
+}
+
+/**
+ * Returns the error for a request whose lobby could not be created. That lobby may have been another request's, in which the
+ * plan gave a seat to a find that must not create lobbies: for such a find, a refused lobby means that none has a free seat.
+ */
+function toCreateRefusal(request: SeatRequest, error: unknown): unknown {
+  const creates_none = request.kind === 'find' && !request.search.new_lobby;
+  const is_refused = error instanceof ServiceError && LOBBY_REFUSALS.has(error.code);
+  return creates_none && is_refused ? new ServiceError('MATCHMAKER_NO_AVAILABLE_LOBBIES', {}) : error;
+}
+
+/** Why a lobby is not created, other than a failure. */
+const LOBBY_REFUSALS = new Set<string>(['MATCHMAKER_TOO_MANY_LOBBIES', 'MATCHMAKER_AUTO_CREATE_FAILED']);

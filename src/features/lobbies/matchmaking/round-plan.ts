@@ -1,0 +1,85 @@
+import type { LobbyCache } from './lobby-cache.ts';
+import { LobbyIndex } from './lobby-index.ts';
+import type { PendingRequest } from './pending-request.ts';
+import { type Plan, planSeats } from './planner.ts';
+import type { SeatRequest } from './seat-requests.ts';
+
+/** A round with its plan, or the part of it that is about some of its namespaces. */
+export interface PlannedRound extends Pick<Plan, 'seats' | 'new_lobbies' | 'refusals'> {
+  /** Its requests, in their order. */
+  pending: PendingRequest[];
+  /** Requests that got seats from the cache: planned before all others, even before earlier ones. */
+  planned_first: ReadonlySet<SeatRequest>;
+  /** The requests of the whole round, by their first player. */
+  by_player: ReadonlyMap<string, PendingRequest>;
+}
+
+/** Returns the part of a round that is about the namespaces with a property. */
+export function partOf(round: PlannedRound, isIncluded: (namespace_id: string) => boolean): PlannedRound {
+  const isRequestIncluded = ({ request }: { request: SeatRequest }) => isIncluded(request.namespace_id);
+  return {
+    ...round,
+    pending: round.pending.filter(isRequestIncluded),
+    seats: round.seats.filter(isRequestIncluded),
+    new_lobbies: round.new_lobbies.filter(({ namespace_id }) => isIncluded(namespace_id)),
+    refusals: round.refusals.filter(isRequestIncluded),
+  };
+}
+
+/**
+ * Plans seats with the cached lobbies. Requests without a seat are planned again with the lobbies read from the database
+ * (I-M7).
+ */
+export async function planRound(cache: Pick<LobbyCache, 'read'>, pending: PendingRequest[]): Promise<PlannedRound> {
+  const requests = pending.map(({ request }) => request);
+  const by_player = new Map(pending.map((one) => [one.request.player_id, one]));
+  const is_repeated = pending.some(({ attempts }) => attempts > 0);
+  const first = await plan(cache, requests, { is_fresh: is_repeated, by_player });
+  const seated = new Set(first.seats.map(({ request }) => request));
+  // A fresh first plan decided all requests in their order, so none took a seat from an earlier one that it refused.
+  const planned_first = is_repeated ? new Set<SeatRequest>() : seated;
+  // Those whose namespace could not be read have been answered.
+  const left = pending.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
+  const others = left.map(({ request }) => request);
+  if (others.length === 0) return describePlan(first);
+  const fresh = await plan(cache, others, { is_fresh: true, by_player, seated: first.seats });
+  const candidates = new Map([...first.candidates, ...fresh.candidates]);
+  return describePlan({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates });
+
+  function describePlan({ seats, new_lobbies, refusals, candidates }: Plan): PlannedRound {
+    for (const { request, draft } of pending) draft?.recordCandidates(candidates.get(request) ?? []);
+    return { pending, seats, new_lobbies, refusals, planned_first, by_player };
+  }
+}
+
+interface PlanOptions {
+  /** Whether the lobbies are read from the database first. */
+  is_fresh: boolean;
+  by_player: ReadonlyMap<string, PendingRequest>;
+  /** The seats that the round's first plan has given. */
+  seated?: Plan['seats'];
+}
+
+/**
+ * Plans requests with the lobbies of their namespaces. Leaves out those whose namespace must be loaded first. Rejects those
+ * whose namespace cannot be read; no other namespace fails with it.
+ */
+async function plan(
+  cache: Pick<LobbyCache, 'read'>,
+  requests: SeatRequest[],
+  { is_fresh, by_player, seated = [] }: PlanOptions,
+): Promise<Plan> {
+  const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
+  const reads = await Promise.allSettled(namespace_ids.map((namespace_id) => cache.read(namespace_id, { is_fresh })));
+  const indexes = new Map<string, LobbyIndex>();
+  for (const [at, namespace_id] of namespace_ids.entries()) {
+    const read = reads[at];
+    if (read?.status === 'fulfilled' && read.value) indexes.set(namespace_id, read.value);
+    if (read?.status !== 'rejected') continue;
+    for (const one of requests) {
+      if (one.namespace_id === namespace_id) by_player.get(one.player_id)?.reject(read.reason);
+    }
+  }
+  const isRead = ({ namespace_id }: SeatRequest) => indexes.has(namespace_id);
+  return planSeats(requests.filter(isRead), (namespace_id) => indexes.get(namespace_id) ?? new LobbyIndex(), seated);
+}

@@ -1,0 +1,60 @@
+import { after, type Clock } from '../../../platform/clock.ts';
+import type { Database } from '../../../platform/database/database.ts';
+import type { AbandonedSeats } from '../abandoned-seats.ts';
+import { limitLockWaits } from '../store.ts';
+import type { SeatTaking } from './round-commit.ts';
+import * as store from './seats-store.ts';
+
+/** How long a round waits for a lock. Longer than a busy service holds one; the requests of all namespaces wait meanwhile. */
+const LOCK_WAIT_MAX_MS = 500;
+
+export interface SeatTakingDependencies {
+  database: Database;
+  clock: Clock;
+  abandoned_seats: Pick<AbandonedSeats, 'addAfter'>;
+  seat_timeout_ms: number;
+}
+
+/** Takes the seats of rounds in the database. */
+export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking {
+  const { database, clock, abandoned_seats, seat_timeout_ms } = dependencies;
+  const connection = database.openDedicatedConnection({ lock_wait_max_ms: LOCK_WAIT_MAX_MS });
+
+  function readMoments() {
+    const now = clock.now();
+    return { now, deadline: after(now, seat_timeout_ms) };
+  }
+
+  return {
+    async takeUnlocked(seats, { has_queue, is_strict }) {
+      const moments = readMoments();
+      try {
+        if (!is_strict) return await store.takeSeats(connection, seats, moments, { has_queue });
+      } catch (error) {
+        // Another transaction has seated players of one of the clients meanwhile.
+        if (!store.isConflict(error)) {
+          abandoned_seats.addAfter(error, seats);
+          throw error;
+        }
+      }
+      return await takeUnderLock(seats, moments, LOCK_WAIT_MAX_MS);
+    },
+    takeLocked: (seats) => takeUnderLock(seats, readMoments()),
+  };
+
+  async function takeUnderLock(
+    seats: store.ProposedSeat[],
+    moments: ReturnType<typeof readMoments>,
+    lock_wait_max_ms?: number,
+  ): Promise<store.TakenSeats> {
+    try {
+      return await database.transact(async (tx) => {
+        if (lock_wait_max_ms !== undefined) await limitLockWaits(tx, lock_wait_max_ms);
+        return await store.takeSeatsUnderLock(tx, seats, moments);
+      });
+    } catch (error) {
+      abandoned_seats.addAfter(error, seats);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { createQueue } from '../../../src/features/lobbies/matchmaking/queue.ts';
+import { deleteQueued } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
+import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { LostRaces, type Rounds } from '../../../src/features/lobbies/matchmaking/seat-rounds.ts';
+import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import type { TestGame } from '../../support/game.ts';
+import { makeControlledGame } from '../../support/game-server.ts';
+import { shareService } from '../../support/suite.ts';
+import { requestSeat } from '../../support/unnotified-rounds.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const muster = shareService();
+const SEAT = { lobby_id: 'a lobby', code: null, region: 'local', ports: {}, is_new: false };
+const TOO_MANY = new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
+
+let database: Database;
+let game: TestGame & { version_id: string };
+beforeAll(async () => {
+  database = openDatabase(muster.database_address, 4);
+  game = await makeControlledGame(muster);
+}, 300_000);
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Opens a queue that tries again without end, on rounds that the test decides. */
+function openQueue(takeSeat: Rounds['takeSeat']) {
+  const queue = createQueue({
+    database,
+    clock: muster.clock,
+    events: { emit: () => {} },
+    namespaces: { find: async () => undefined },
+    watch: {
+      async until(_topics, look) {
+        for (;;) {
+          const found = await look();
+          if (found !== undefined) return found;
+        }
+      },
+    },
+    rounds: { takeSeat },
+  });
+  const { signal } = new AbortController();
+  const ends_at = Number.POSITIVE_INFINITY;
+  const deadline = { signal, ends_at, is_over: false, toError: () => new ServiceError('API_CLIENT_GONE', {}) };
+  return {
+    queue,
+    awaitSeat(ticket: string = crypto.randomUUID()) {
+      const request = requestSeat(game) as FindRequest;
+      return queue.awaitSeat(async () => request, { ticket, wait_ms: 1_000_000, deadline }, undefined);
+    },
+  };
+}
+
+/** Returns the waiting finds with a ticket. */
+async function selectFinds(ticket: string) {
+  return await database.queries.execute<{ owner: string; enter_ts: string; lease_ts: string }>(sql`
+    select owner, enter_ts, lease_ts from queued_finds where namespace_id = ${game.namespace_id} and ticket = ${ticket}`);
+}
+
+/** Removes a find from the queue, as the statement does that takes its seat. */
+async function commitSeat(ticket: string): Promise<void> {
+  const [row] = await selectFinds(ticket);
+  if (!row) throw new Error('the find waits');
+  const { namespace_id } = game;
+  await deleteQueued(database.queries, {
+    namespace_id,
+    ticket,
+    owner: row.owner,
+    enter_ts: new Date(row.enter_ts),
+  });
+}
+
+test('queue: a find waits on after lost races, and ends with an error if the database fails', async () => {
+  const ticket = crypto.randomUUID();
+  const outcomes = [TOO_MANY, new LostRaces(), TOO_MANY, new ServiceError('DATABASE_BUSY', {})];
+  let tries = 0;
+  const { awaitSeat } = openQueue(async () => {
+    const outcome = outcomes[tries];
+    tries += 1;
+    if (outcome) throw outcome;
+    return SEAT;
+  });
+  await expect(awaitSeat(ticket)).rejects.toMatchObject({ code: 'DATABASE_BUSY' });
+  expect(tries).toBe(outcomes.length);
+  expect(await selectFinds(ticket)).toHaveLength(0);
+});
+
+test('queue: a find that has entered again although it has a seat leaves no row', async () => {
+  const ticket = crypto.randomUUID();
+  const { queue, awaitSeat } = openQueue(async (request) => {
+    if (!isWaiting(request)) throw TOO_MANY;
+    await commitSeat(ticket);
+    await waitFor(async () => (await selectFinds(ticket)).length > 0, 'the find to enter again');
+    return SEAT;
+  });
+  await using _working = work(queue);
+  await awaitSeat(ticket);
+  expect(await selectFinds(ticket)).toHaveLength(0);
+});
+
+test('queue: a find keeps its lease when an earlier one with its ticket ends', async () => {
+  const ticket = crypto.randomUUID();
+  const earlier = Promise.withResolvers<void>();
+  const later = Promise.withResolvers<void>();
+  let tries = 0;
+  const { queue, awaitSeat } = openQueue(async (request) => {
+    if (!isWaiting(request)) throw TOO_MANY;
+    tries += 1;
+    if (tries === 1) {
+      await commitSeat(ticket);
+      await earlier.promise;
+    } else await later.promise;
+    return SEAT;
+  });
+  const first = awaitSeat(ticket);
+  await waitFor(async () => tries === 1 && (await selectFinds(ticket)).length === 0, 'the seat to be committed');
+  muster.clock.advance(1);
+  const second = awaitSeat(ticket);
+  await waitFor(() => tries === 2, 'the later find to wait');
+  earlier.resolve();
+  await first;
+  const [before] = await selectFinds(ticket);
+  muster.clock.advance(1);
+  await using _working = work(queue);
+  await waitFor(async () => (await selectFinds(ticket))[0]?.lease_ts !== before?.lease_ts, 'the lease to be renewed');
+  later.resolve();
+  await second;
+});
+
+const isWaiting = (request: SeatRequest): boolean => request.kind === 'find' && request.ticket !== undefined;
+
+/** Runs the background work of a queue until it is disposed of. */
+function work(queue: ReturnType<typeof createQueue>): AsyncDisposable {
+  const working = new AbortController();
+  const { stopped } = queue.startWork(working.signal);
+  return {
+    async [Symbol.asyncDispose]() {
+      working.abort();
+      await stopped;
+    },
+  };
+}
