@@ -124,7 +124,11 @@ test('queue: a find keeps its lease when an earlier one with its ticket ends', a
   const [before] = await selectFinds(ticket);
   muster.clock.advance(1);
   await using _working = work(queue);
-  await waitFor(async () => (await selectFinds(ticket))[0]?.lease_ts !== before?.lease_ts, 'the lease to be renewed');
+  const after = await waitFor(async () => {
+    const rows = await selectFinds(ticket);
+    return rows[0]?.lease_ts === before?.lease_ts ? undefined : rows;
+  }, 'the lease to be renewed');
+  expect(after).toHaveLength(1);
   later.resolve();
   await second;
 });

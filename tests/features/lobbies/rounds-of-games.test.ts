@@ -188,4 +188,4 @@ test('seats whose commit has lost its answer are released, whenever it was execu
 
 const failWith =
   (error: ServiceError) =>
-  (planned: PlannedLobby): LobbyOutcome => ({ planned, error, over_limit: [] });
+  (planned: PlannedLobby): LobbyOutcome => ({ is: 'refused', planned, error, over_limit: [] });

@@ -16,9 +16,9 @@ export function createCaptchaGate(
   context: RequestContext,
   draft: ReceiptDraft | undefined,
 ): PassCaptcha {
-  let is_solved = false;
+  let has_passed = false;
   return async (namespace) => {
-    if (is_solved) return;
+    if (has_passed) return;
     draft?.recordStage('checked');
     let was_required = false;
     await captcha.admit(namespace, { ...context, captcha: solved }, (decision) => {
@@ -26,6 +26,6 @@ export function createCaptchaGate(
       draft?.recordDecision({ captcha: decision });
       draft?.recordStage('captcha');
     });
-    is_solved = was_required;
+    has_passed = was_required;
   };
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../platform/clock.ts';
 import type { Database, Tx } from '../../../platform/database/database.ts';
+import { describeUnavailability } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import { lockTopics } from '../../../platform/watch/versions.ts';
@@ -44,10 +45,10 @@ export interface CreatePlannedDependencies {
 
 /** The result of a planned lobby, with the first players who are over their client's limit. */
 export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & (
-  | { lobby: LobbyRow }
-  | { error: unknown }
+  | { is: 'created'; lobby: LobbyRow }
+  | { is: 'refused'; error: unknown }
   /** A warm lobby that another process has created meanwhile. */
-  | { is_not_needed: true }
+  | { is: 'not_needed' }
 );
 
 /** Creates planned lobbies. Returns a result for each, in any order. */
@@ -62,7 +63,7 @@ export async function createPlannedLobbies(
   const prepared = await Promise.all(
     planned.map((one) =>
       prepare(dependencies, one).catch((error: unknown) => {
-        failed.push({ planned: one, error, over_limit: [] });
+        failed.push(refuse(one, error));
         return undefined;
       }),
     ),
@@ -74,7 +75,7 @@ export async function createPlannedLobbies(
   );
   const outcomes = (await Promise.all([...by_namespace.values()].map((all) => createAll(dependencies, all)))).flat();
   for (const one of outcomes) {
-    if (!('lobby' in one)) continue;
+    if (one.is !== 'created') continue;
     const { lobby_id, namespace_id, game_mode, region } = one.lobby;
     dependencies.events.emit({ event: 'lobby_created', lobby_id, namespace_id, game_mode, region });
   }
@@ -121,7 +122,10 @@ const topicsOf = (all: PreparedLobby[]): string[] =>
     topics.work(datacenter_id),
   ]);
 
-/** Creates lobbies of one namespace in one transaction. If it fails, creates each lobby alone. */
+/**
+ * Creates lobbies of one namespace in one transaction. If it fails because of one of them, creates each lobby alone, one after
+ * another: all change the same rows.
+ */
 async function createAll(dependencies: CreatePlannedDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];
@@ -133,9 +137,17 @@ async function createAll(dependencies: CreatePlannedDependencies, all: PreparedL
       return outcomes;
     });
   } catch (error) {
-    if (others.length === 0) return [{ planned: first.planned, error, over_limit: [] }];
-    return (await Promise.all(all.map((one) => createAll(dependencies, [one])))).flat();
+    // The others would fail, too.
+    const is_for_all = others.length === 0 || describeUnavailability(error) !== undefined;
+    if (is_for_all) return all.map(({ planned }) => refuse(planned, error));
   }
+  const outcomes: LobbyOutcome[] = [];
+  for (const one of all) outcomes.push(...(await createAll(dependencies, [one])));
+  return outcomes;
+}
+
+function refuse(planned: PlannedLobby, error: unknown, over_limit: OverLimit[] = []): LobbyOutcome {
+  return { is: 'refused', planned, error, over_limit };
 }
 
 /**
@@ -150,14 +162,14 @@ async function createLobby(
   const { planned, runtime, tier, datacenter, namespace } = prepared;
   const { game_id, namespace_id, version_id, lobby, first_players } = planned;
   const lobby_id = Bun.randomUUIDv7();
-  const refusal = { planned, error: new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {}) };
+  const too_many = new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
   const requested = first_players.flatMap(toRequestedSeats);
   const precheck = await precheckLobby(tx, namespace_id, requested, namespace.lobby_count_max);
-  if (precheck.is_refused) return { ...refusal, over_limit: precheck.over_limit };
-  if (!(await isStillMissing(tx, planned, clock.now()))) return { planned, is_not_needed: true, over_limit: [] };
+  if (precheck.is_refused) return refuse(planned, too_many, precheck.over_limit);
+  if (!(await isStillMissing(tx, planned, clock.now()))) return { is: 'not_needed', planned, over_limit: [] };
   const counted = { ...lobby, lobby_id, namespace_id, version_id };
   const { changed, over_limit } = await admitLobby(tx, counted, requested, namespace.lobby_count_max);
-  if (changed === undefined) return { ...refusal, over_limit };
+  if (changed === undefined) return refuse(planned, too_many, over_limit);
   const { server_id } = await servers.createWith(tx, {
     game_id,
     namespace_id,
@@ -199,7 +211,7 @@ async function createLobby(
     changed,
   };
   await insertLobby(tx, row, seated);
-  return { planned, lobby: row, over_limit };
+  return { is: 'created', planned, lobby: row, over_limit };
 }
 
 /** Returns whether a warm lobby is still missing. The lock makes machines check this one after another. */

@@ -1,4 +1,5 @@
 import type { AddressClasses } from '../../../platform/address-classes.ts';
+import { assert } from '../../../platform/errors.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Captcha } from '../../captcha/captcha.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
@@ -14,8 +15,9 @@ import { omitUndefined } from './omit-undefined.ts';
 import type { ReceiptSubject } from './receipt-draft.ts';
 import type { Receipts } from './receipts.ts';
 import { checkCreate, cutTags } from './request-checks.ts';
-import { createPlayerIds, type RequestContext } from './request-context.ts';
+import type { RequestContext } from './request-context.ts';
 import { toSeat } from './seat.ts';
+import { createPlayerIds } from './seat-requests.ts';
 import { createVerificationIds, type VerifyDependencies, verifyCreate } from './verify.ts';
 
 export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
@@ -59,10 +61,9 @@ export async function create(
         client: toClient(current.namespace, address, address_classes),
       };
       const [created] = await createPlanned([{ ...current.result, first_players: [players] }]);
-      if (!created) throw new Error('no outcome of the planned lobby');
+      assert(created && created.is !== 'not_needed', 'a lobby with players is created or refused');
       if (created.over_limit.length > 0) throw overLimit(players);
-      if ('error' in created) throw created.error;
-      if (!('lobby' in created)) throw new Error('only warm lobbies can be unneeded');
+      if (created.is === 'refused') throw created.error;
       const seat = toSeat(created.lobby, true);
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },

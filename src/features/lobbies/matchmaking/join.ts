@@ -18,9 +18,8 @@ import { omitUndefined } from './omit-undefined.ts';
 import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
 import type { Receipts } from './receipts.ts';
 import { checkAction } from './request-checks.ts';
-import { createPlayerIds, type RequestContext } from './request-context.ts';
-import type { Seat } from './seat.ts';
-import type { JoinRequest } from './seat-requests.ts';
+import type { RequestContext } from './request-context.ts';
+import { createPlayerIds, type JoinRequest } from './seat-requests.ts';
 import type { Rounds } from './seat-rounds.ts';
 import { createVerificationIds, type VerifyDependencies, verifyJoin } from './verify.ts';
 
@@ -41,7 +40,7 @@ export async function join(
   body: JoinBody,
   context: RequestContext,
 ): Promise<JoinAnswer> {
-  const { namespaces, receipts, address_classes } = dependencies;
+  const { namespaces, rounds, receipts, address_classes } = dependencies;
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
   return await receipts.withReceipt(
@@ -59,7 +58,10 @@ export async function join(
         client: toClient(namespace, address, address_classes),
         is_explained: draft !== undefined,
       };
-      const seat = await takeSeat(dependencies, request, { lobby, namespace, body, context, draft });
+      const seat = await preferStopped(dependencies, lobby, async () => {
+        await checkJoin(dependencies, { lobby, namespace, body, context, draft });
+        return await rounds.takeSeat(request, { draft, deadline });
+      });
       return await answerWhenReady(dependencies, { seat, players: request, deadline, draft });
     },
   );
@@ -73,30 +75,31 @@ interface JoinInProgress {
   draft: ReceiptDraft | undefined;
 }
 
-async function takeSeat(
+/** Checks a join against the version of the lobby's game mode, the captcha, and the game's own verification. */
+async function checkJoin(
   dependencies: JoinDependencies,
-  request: JoinRequest,
   { lobby, namespace, body, context, draft }: JoinInProgress,
-): Promise<Seat> {
-  const { database, versions, captcha, rounds } = dependencies;
+): Promise<void> {
+  const { versions, captcha } = dependencies;
   const { game_id, namespace_id, version_id } = namespace;
+  const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
+  const mode = modes.get(lobby.game_mode);
+  checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
+  await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
+  const nextVerificationId = createVerificationIds(context);
+  const subject = { game_id, namespace_id, version_id, context, nextVerificationId, draft };
+  await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
+}
+
+/** Returns the result of work on a lobby. If a cached lobby has stopped, that is the error to report, whatever else failed. */
+async function preferStopped<Result>(
+  { database }: JoinDependencies,
+  lobby: NamedLobby,
+  work: () => Promise<Result>,
+): Promise<Result> {
   try {
-    const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
-    const mode = modes.get(lobby.game_mode);
-    checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
-    await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
-    const subject = {
-      game_id,
-      namespace_id,
-      version_id,
-      context,
-      nextVerificationId: createVerificationIds(context),
-      draft,
-    };
-    await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
-    return await rounds.takeSeat(request, { draft, deadline: context.deadline });
+    return await work();
   } catch (refusal) {
-    // If a cached lobby has stopped, that is the error to report, whatever else failed.
     const now = lobby.is_cached ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
     throw now?.stop_ts ? lobbyStopped() : refusal;
   }

@@ -101,7 +101,7 @@ export class LobbyIndex {
   }
 
   /** Counts seats as taken until the lobby is set again from the database. */
-  takeSeats(lobby_id: string, count: number): void {
+  countPlanned(lobby_id: string, count: number): void {
     const lobby = this.#lobbies.get(lobby_id);
     if (!lobby) return;
     removeChoosable(lobby);

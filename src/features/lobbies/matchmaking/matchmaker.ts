@@ -43,7 +43,8 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
   const cache = createLobbyCache(dependencies);
   const createPlanned = async (planned: PlannedLobby[]) => {
     const outcomes = await createPlannedLobbies(dependencies, planned);
-    for (const one of outcomes) if ('error' in one) abandoned_seats.addAfter(one.error, firstSeatsOf(one.planned));
+    for (const one of outcomes)
+      if (one.is === 'refused') abandoned_seats.addAfter(one.error, firstSeatsOf(one.planned));
     dependencies.onCreated();
     return outcomes;
   };

@@ -108,27 +108,28 @@ function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): void {
   const is_full = freeDirectSeats(lobby) < seats;
   if (request.is_explained) plan.candidates.set(request, [toCandidate(lobby, is_full ? 'full' : undefined)]);
   if (is_full) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
-  index.takeSeats(lobby.lobby_id, seats);
+  index.countPlanned(lobby.lobby_id, seats);
   plan.seats.push({ request, lobby_id: lobby.lobby_id });
 }
 
 function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: QueueOrder | undefined): void {
   const place = order?.placeOf(request) ?? 0;
-  const running = findFullest(request, index, order);
-  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running.lobby));
-  if (running.lobby) {
-    index.takeSeats(running.lobby.lobby_id, countSeats(request));
-    plan.seats.push({ request, lobby_id: running.lobby.lobby_id });
-    order?.assign(place, running.lobby.lobby_id);
+  const in_running = findFullest(request, index, order);
+  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, in_running.lobby));
+  if (in_running.lobby) {
+    const { lobby_id } = in_running.lobby;
+    index.countPlanned(lobby_id, countSeats(request));
+    plan.seats.push({ request, lobby_id });
+    order?.assign(place, lobby_id);
     return;
   }
-  const planned = findPlanned(request, plan, order, place);
-  if (planned.lobby) {
-    planned.lobby.first_players.push(request);
-    order?.assign(place, planned.lobby);
+  const in_planned = findPlanned(request, plan, order, place);
+  if (in_planned.lobby) {
+    in_planned.lobby.first_players.push(request);
+    order?.assign(place, in_planned.lobby);
     return;
   }
-  if (running.has_reassigned || planned.has_reassigned) return void plan.postponed.push(request);
+  if (in_running.has_reassigned || in_planned.has_reassigned) return void plan.postponed.push(request);
   const { new_lobby } = request.search;
   if (!new_lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
   const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;

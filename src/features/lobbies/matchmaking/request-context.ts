@@ -11,11 +11,3 @@ export interface RequestContext {
   ray_id: string;
   deadline: RequestDeadline;
 }
-
-/** Returns new ids for the players of a request. */
-export function createPlayerIds({ players = 1 }: { players?: number | undefined }): {
-  player_id: string;
-  others: string[];
-} {
-  return { player_id: Bun.randomUUIDv7(), others: Array.from({ length: players - 1 }, () => Bun.randomUUIDv7()) };
-}

@@ -26,9 +26,10 @@ export function retryableAfter({ requests, planned_first, not_placed }: RoundOut
     requests.map((request, position) => [request.player_id, isFirst(request) ? BEFORE_ALL : position]),
   );
   const positionOf = ({ player_id }: NotPlaced) => positions.get(player_id) ?? BEFORE_ALL;
-  const first = new Map<string, number>();
+  const earliest_not_placed = new Map<string, number>();
   for (const one of not_placed) {
-    first.set(one.namespace_id, Math.min(first.get(one.namespace_id) ?? AFTER_ALL, positionOf(one)));
+    const earlier = earliest_not_placed.get(one.namespace_id) ?? AFTER_ALL;
+    earliest_not_placed.set(one.namespace_id, Math.min(earlier, positionOf(one)));
   }
-  return (request) => (first.get(request.namespace_id) ?? AFTER_ALL) <= positionOf(request);
+  return (request) => (earliest_not_placed.get(request.namespace_id) ?? AFTER_ALL) <= positionOf(request);
 }

@@ -155,14 +155,14 @@ function applyLobbyOutcome(
     if (over?.is_over_alone) pending.reject(overLimit(pending.request));
     else if (!over) within_limit.push(pending);
   }
-  if ('lobby' in outcome) {
+  if (outcome.is === 'created') {
     cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
     for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
-  } else if ('error' in outcome && !over_by_request.get(CREATOR)?.is_over_alone) {
+  } else if (outcome.is === 'refused' && !over_by_request.get(CREATOR)?.is_over_alone) {
     // If only the creator is over its limit, the others are decided again, and one of them creates the lobby.
     for (const pending of within_limit) refuseLobby(pending, outcome.error);
   }
-  const is_complete = 'lobby' in outcome && over_limit.length === 0;
+  const is_complete = outcome.is === 'created' && over_limit.length === 0;
   return is_complete ? [] : first_players.map(({ player_id }) => ({ player_id, namespace_id }));
 }
 

@@ -36,6 +36,14 @@ export interface JoinRequest extends RequestBase {
 export type FirstPlayers = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
   Pick<FindRequest, 'ticket'>;
 
+/** Returns new ids for the players of a request. */
+export function createPlayerIds({ players = 1 }: { players?: number | undefined }): {
+  player_id: string;
+  others: string[];
+} {
+  return { player_id: Bun.randomUUIDv7(), others: Array.from({ length: players - 1 }, () => Bun.randomUUIDv7()) };
+}
+
 /** Returns the ids of all players of a request. */
 export function playerIdsOf({ player_id, others = [] }: Pick<RequestBase, 'player_id' | 'others'>): string[] {
   return [player_id, ...others];

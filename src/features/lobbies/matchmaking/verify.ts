@@ -57,7 +57,7 @@ interface RequestToVerify {
   version_id: string;
   context: Pick<RequestContext, 'address' | 'deadline' | 'readUserAgent'>;
   nextVerificationId: VerificationIds;
-  /** Of a find that waits in the queue. */
+  /** Of a find that may wait in the queue. */
   ticket?: string | undefined;
   draft: ReceiptDraft | undefined;
 }

@@ -42,14 +42,12 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   ]);
   const planned: PlannedLobby[] = [];
   for (const { pool, count } of missingLobbies(pools, idle, failing, now)) {
-    for (let number = 0; number < count; number += 1) {
-      const lobby = await planWarmLobby(dependencies, pool);
-      if (lobby) planned.push(lobby);
-    }
+    const lobby = await planWarmLobby(dependencies, pool);
+    if (lobby) planned.push(...Array.from({ length: count }, () => lobby));
   }
   const outcomes = await createPlanned(planned);
-  for (const one of outcomes) if ('error' in one) report(dependencies, one.planned, one.error);
-  return outcomes.filter((one) => 'lobby' in one).length;
+  for (const one of outcomes) if (one.is === 'refused') report(dependencies, one.planned, one.error);
+  return outcomes.filter(({ is }) => is === 'created').length;
 }
 
 /** Returns the pools of all namespaces. Reports those that cannot be read, which must not delay the others. */
