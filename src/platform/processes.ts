@@ -75,7 +75,7 @@ export function* listOpenFiles(pid: number): Generator<string, void> {
   }
 }
 
-/** Returns the first open file of a process that is wanted, by what it is; undefined if there is none. */
+/** Returns the target of the first open file that `isWanted` accepts; undefined if there is none. */
 export async function findOpenFile(pid: number, isWanted: (path: string) => boolean): Promise<string | undefined> {
   const pace = createPacer();
   for (const file of listOpenFiles(pid)) {
@@ -86,9 +86,17 @@ export async function findOpenFile(pid: number, isWanted: (path: string) => bool
   return undefined;
 }
 
-/** Returns the working directory of a process; undefined if there is no such process. */
+/**
+ * Returns the working directory of a process; undefined if there is no such process, or it is another user's: root reads
+ * it only with CAP_SYS_PTRACE, which it lacks in containers.
+ */
 export function workingDirectoryOf(pid: number): string | undefined {
   return readLink(`/proc/${pid}/cwd`);
+}
+
+/** Returns the command line of a process, also of another user's; an empty list if there is no such process. */
+export function readCommandLine(pid: number): string[] {
+  return readText(`/proc/${pid}/cmdline`).split('\0').slice(0, -1);
 }
 
 /** Linux counts processor time in hundredths of a second (USER_HZ, proc(5)) on every supported machine. */

@@ -8,6 +8,7 @@ import { findProcessesOf } from '../support/processes.ts';
 import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
+const EMBEDDED = join(import.meta.dir, '../../src/platform/database/embedded.ts');
 
 /** Returns the pid in `postmaster.pid`. */
 const postmasterOf = ({ cluster }: PostgresDirectory): number =>
@@ -46,6 +47,14 @@ describe('the embedded PostgreSQL', () => {
       [postgres_directory.cluster, dirname(path), join(postgres_directory.directory, 'postgres.log')].map(modeOf),
     ).toEqual(['700', '700', '600']);
     expect(await query(server, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
+  });
+
+  test.skipIf(!IS_ROOT)('is found by root without CAP_SYS_PTRACE, as in a container', async () => {
+    await using server = await postgres_directory.open();
+    const script = `import { findEmbeddedPostgres } from ${JSON.stringify(EMBEDDED)};
+      console.log(findEmbeddedPostgres(${JSON.stringify(postgres_directory.directory)})?.path);`;
+    const found = await Bun.$`setpriv --bounding-set -sys_ptrace ${process.execPath} -e ${script}`.text();
+    expect(found.trim()).toBe(server.connection.path);
   });
 
   test('keeps its log from growing forever: its beginning moves to another file, which only the owner can read', async () => {

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readFileSync, realpathSync } from 'node:fs';
+import { closeSync, existsSync, openSync, realpathSync } from 'node:fs';
 import { chown, copyFile, mkdir, mkdtemp, rename, rm, rmdir, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,7 +7,13 @@ import { syncPath } from '../durable.ts';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
-import { findProcessesByEnvironment, identifyProcess, isRunning, signalProcess } from '../processes.ts';
+import {
+  findProcessesByEnvironment,
+  identifyProcess,
+  isRunning,
+  readCommandLine,
+  signalProcess,
+} from '../processes.ts';
 import { copyForNamelessUser, hasName } from './nameless-user.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
 import { becomesReady, findPostmaster, lastLines, type Postmaster, readLines, type Waiting } from './postmaster.ts';
@@ -283,7 +289,7 @@ async function endStrays(directory: string): Promise<void> {
 }
 
 function isUsable({ pid, socket_directory }: Postmaster, programs: string): boolean {
-  const is_this_release = readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith(join(programs, 'bin/postgres'));
+  const is_this_release = readCommandLine(pid)[0] === join(programs, 'bin/postgres');
   return is_this_release && existsSync(join(socket_directory, SOCKET_NAME));
 }
 

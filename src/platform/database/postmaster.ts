@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Events } from '../events.ts';
-import { identifyProcess, workingDirectoryOf } from '../processes.ts';
+import { identifyProcess, readCommandLine, readUserIds, workingDirectoryOf } from '../processes.ts';
 import { isOutOfDescriptors } from '../system-errors.ts';
 
 /** PostgreSQL's first process, as its pid file describes it. */
@@ -22,7 +22,16 @@ export interface Waiting {
 export function findPostmaster(cluster: string): Postmaster | undefined {
   const [pid_line, , , , socket_directory = ''] = readLines(join(cluster, 'postmaster.pid'));
   const pid = Number(pid_line);
-  return pid > 0 && identifyProcess(pid) && workingDirectoryOf(pid) === cluster ? { pid, socket_directory } : undefined;
+  return pid > 0 && identifyProcess(pid) && isPostmasterOf(pid, cluster) ? { pid, socket_directory } : undefined;
+}
+
+function isPostmasterOf(pid: number, cluster: string): boolean {
+  const directory = workingDirectoryOf(pid);
+  if (directory !== undefined) return directory === cluster;
+  // Any program could have this command line, but not as the user of PostgreSQL.
+  const command = readCommandLine(pid);
+  const is_for_cluster = command[command.indexOf('-D') + 1] === cluster;
+  return is_for_cluster && readUserIds(pid).includes(statSync(cluster).uid);
 }
 
 /**
