@@ -1,14 +1,24 @@
 /** Long enough to make progress, and too short to delay other requests noticeably. */
 const SLICE_MS = 5;
 
-/** Returns a function that long work awaits between its steps. It yields to the event loop after every 5 ms of work. */
-export function createPacer(slice_ms = SLICE_MS): () => Promise<void> {
-  let since = performance.now();
-  return async () => {
-    if (performance.now() - since < slice_ms) return;
-    await new Promise((resolve) => setImmediate(resolve));
-    since = performance.now();
-  };
+let slice_ends_at = 0;
+const paused: (() => void)[] = [];
+
+/**
+ * Long work awaits this between its steps. All such work together yields to the event loop after every 5 ms, and each
+ * turn of the event loop resumes the work that has waited for longest.
+ */
+export async function pace(): Promise<void> {
+  if (performance.now() < slice_ends_at) return;
+  await new Promise<void>((resolve) => {
+    if (paused.push(resolve) === 1) setImmediate(resumeNext);
+  });
+}
+
+function resumeNext(): void {
+  slice_ends_at = performance.now() + SLICE_MS;
+  paused.shift()?.();
+  if (paused.length > 0) setImmediate(resumeNext);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { libc, readNames } from './libc.ts';
-import { createPacer } from './pacing.ts';
+import { pace } from './pacing.ts';
 import { hasErrorCode } from './system-errors.ts';
 
 /**
@@ -77,7 +77,6 @@ export function* listOpenFiles(pid: number): Generator<string, void> {
 
 /** Returns the target of the first open file that `isWanted` accepts; undefined if there is none. */
 export async function findOpenFile(pid: number, isWanted: (path: string) => boolean): Promise<string | undefined> {
-  const pace = createPacer();
   for (const file of listOpenFiles(pid)) {
     const path = readLink(file);
     if (path !== undefined && isWanted(path)) return path;

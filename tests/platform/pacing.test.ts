@@ -1,18 +1,44 @@
 import { expect, test } from 'bun:test';
-import { createByteShare, createPacer, forEachAtOnce } from '../../src/platform/pacing.ts';
+import { createByteShare, forEachAtOnce, pace } from '../../src/platform/pacing.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
-test('createPacer: long work yields to the event loop', async () => {
+test('pace: long work yields to the event loop', async () => {
   let turns = 0;
   const timer = setInterval(() => {
     turns += 1;
   }, 1);
-  const pace = createPacer();
   // Without a turn, only the time ends this.
   const end = performance.now() + 20_000;
   while (turns < 3 && performance.now() < end) await pace();
   clearInterval(timer);
   expect(turns).toBeGreaterThan(2);
+});
+
+test('pace: many pieces of long work together take no more of a turn of the event loop than one, in turns', async () => {
+  const [pieces, steps_each, step_ms] = [20, 4, 6];
+  const steps: number[] = [];
+  let in_turn = 0;
+  let most_in_turn = 0;
+  const countTurn = () => {
+    most_in_turn = Math.max(most_in_turn, in_turn);
+    in_turn = 0;
+    if (steps.length < pieces * steps_each) setImmediate(countTurn);
+  };
+  setImmediate(countTurn);
+  const work = async (piece: number) => {
+    for (let step = 0; step < steps_each; step += 1) {
+      await pace();
+      // Longer than a slice.
+      Bun.sleepSync(step_ms);
+      steps.push(piece);
+      in_turn += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: pieces }, (_, piece) => work(piece)));
+  countTurn();
+  expect(most_in_turn).toBe(1);
+  const order = Array.from({ length: pieces }, (_, piece) => piece);
+  expect(steps).toEqual(Array.from({ length: steps_each }, () => order).flat());
 });
 
 test('createByteShare: transfers with chunks at hand pass on no more than their share in a turn of the event loop', async () => {

@@ -1,5 +1,5 @@
 import xxhash from 'xxhash-wasm';
-import { createPacer } from '../../platform/pacing.ts';
+import { pace } from '../../platform/pacing.ts';
 
 /** The first bytes of a frame, in hexadecimal. */
 export const LZ4_MAGIC = '04224d18';
@@ -31,7 +31,6 @@ const DAMAGED = 'the lz4 stream is damaged';
 export async function* decompressLz4(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   const input = createByteReader(source);
   const hashing = await xxhash();
-  const pace = createPacer();
   const buffer: OutputBuffer = { bytes: Buffer.alloc(0) };
   const read = { blocks: 0, content_bytes: 0 };
   for (let frames = 0; ; frames += 1) {

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/database/database.ts';
-import { createPacer } from '../../platform/pacing.ts';
+import { pace } from '../../platform/pacing.ts';
 import { findLines } from './log-lines.ts';
 import type { LogName } from './log-store.ts';
 import * as store from './log-store.ts';
@@ -33,7 +33,6 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
   return {
     /** Returns the matching lines from a number on, as many as fit into an answer. */
     async from(name: LogName, line: number, search: LogSearch): Promise<LogLines> {
-      const pace = createPacer();
       const lines: LogLines['lines'] = [];
       let next_line = line;
       const read = { pieces: 0, bytes: 0 };
@@ -64,7 +63,6 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
      * that a caller can go on before it and knows how far it is.
      */
     async searchBack(name: LogName, line: number | undefined, search: LogSearch): Promise<SearchedLines> {
-      const pace = createPacer();
       const end_line = await store.selectEnd(queries, name);
       const until_line = Math.min(line ?? end_line, end_line);
       const pieces = await store.selectPageBefore(queries, name, until_line, PAGE);
@@ -85,7 +83,6 @@ export function createLogSearch({ queries }: Pick<Database, 'queries'>) {
     },
     /** Returns the last matching lines. */
     async last(name: LogName, search: LogSearch): Promise<LogLines> {
-      const pace = createPacer();
       const next_line = await store.selectEnd(queries, name);
       const newest_first: LogLines['lines'] = [];
       let until_line = next_line;

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { assert } from '../errors.ts';
 import { libc } from '../libc.ts';
-import { createPacer } from '../pacing.ts';
+import { pace } from '../pacing.ts';
 
 /** A connection that a client opened to a port of the service. */
 export interface Connection {
@@ -71,7 +71,6 @@ export function openDescriptorTable(ports: ReadonlySet<number>): DescriptorTable
   return {
     count: () => statSync('/proc/self/fd').size || undefined,
     async read() {
-      const pace = createPacer();
       let count = 0;
       const connections: Connection[] = [];
       const listeners: number[] = [];

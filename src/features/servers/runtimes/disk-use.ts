@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, type Stats } from 'node:fs';
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { readNames } from '../../../platform/libc.ts';
-import { createPacer } from '../../../platform/pacing.ts';
+import { pace } from '../../../platform/pacing.ts';
 import { listOpenFiles } from '../../../platform/processes.ts';
 import { hasErrorCode } from '../../../platform/system-errors.ts';
 import type { DiskUse } from './runtime.ts';
@@ -38,7 +38,6 @@ interface MeasureOptions {
  */
 export async function measureDisk({ folder, pids, isInside }: MeasureOptions, limit: DiskUse): Promise<DiskUse> {
   const used: DiskUse = { bytes: 0, files: 0 };
-  const pace = createPacer();
   let open_files = 0;
 
   function add({ blocks }: Stats): void {

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
-import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
+import { forEachAtOnce, pace } from '../../../../platform/pacing.ts';
 import {
   identifyProcess,
   isRunning,
@@ -126,7 +126,6 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   }
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
-    const pace = createPacer();
     const observed = new Map<string, Observation>();
     const unrecorded: ProcessServer[] = [];
     for (const server of servers) {

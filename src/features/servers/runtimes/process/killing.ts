@@ -1,4 +1,4 @@
-import { createPacer, forEachAtOnce } from '../../../../platform/pacing.ts';
+import { forEachAtOnce, pace } from '../../../../platform/pacing.ts';
 import { identifyProcess, isRunning, signalProcess } from '../../../../platform/processes.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { SHELL } from './exit-status.ts';
@@ -20,7 +20,6 @@ export async function killServers(
   readTrees: ReadTrees,
   listGroup: (server_id: string) => number[] = () => [],
 ): Promise<Set<string>> {
-  const pace = createPacer();
   // Reads the trees while the parents run, because a child that hides its other traces is found only by its parent.
   await readTrees(servers);
   for (const { process: first } of servers) {

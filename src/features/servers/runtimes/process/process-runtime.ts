@@ -3,7 +3,7 @@ import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openCgroups } from '../../../../platform/cgroups.ts';
 import { removeFolder } from '../../../../platform/folder-removal.ts';
-import { createPacer } from '../../../../platform/pacing.ts';
+import { pace } from '../../../../platform/pacing.ts';
 import {
   findOpenFile,
   identifyProcess,
@@ -80,7 +80,6 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   };
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
-    const pace = createPacer();
     const observed = new Map<string, Observation>();
     const unrecorded: ProcessServer[] = [];
     for (const { server_id, identity } of servers) {
@@ -106,7 +105,6 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   async function findShim(server_id: string): Promise<number | undefined> {
     const { exit_code, exit_signal } = readExitStatus(folders.exit(server_id));
     if (exit_code !== null || exit_signal !== null) return undefined;
-    const pace = createPacer();
     for (const pid of listProcesses()) {
       if (sessionOf(pid) === pid && (await hasExitFileOpen(pid, server_id))) return pid;
       await pace();
@@ -163,7 +161,6 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       return true;
     },
     async readUsage(servers) {
-      const pace = createPacer();
       const used = new Map<string, UsageReading>();
       for (const { server_id } of servers) {
         const of_group = groups.usageOf(server_id);

@@ -1,5 +1,5 @@
 import { readGroupIds } from '../../../../platform/cgroups.ts';
-import { createPacer } from '../../../../platform/pacing.ts';
+import { pace } from '../../../../platform/pacing.ts';
 import {
   BOOT_ID,
   isInOwnPids,
@@ -70,7 +70,6 @@ export function createProcessTrees(): ReadTrees {
   });
 
   async function scan(): Promise<TreeProcess[]> {
-    const pace = createPacer();
     const seen: TreeProcess[] = [];
     const existing = new Set<number>();
     for (const pid of listProcesses()) {
