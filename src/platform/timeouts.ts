@@ -45,11 +45,14 @@ export class Timeouts<Work> {
   #expireDue(): void {
     const now = performance.now();
     const next = () => this.#unfinished.first();
-    for (let first = next(); first && first.ends_at <= now; first = next()) this.#expire(first);
-    // Work that was added meanwhile may have started a timer, for later.
-    clearTimeout(this.#timer);
-    const left = next();
-    this.#timer = left && this.#wake(left.ends_at - now);
+    try {
+      for (let first = next(); first && first.ends_at <= now; first = next()) this.#expire(first);
+    } finally {
+      // Also after a callback that throws: all other work still needs its timeout.
+      clearTimeout(this.#timer);
+      const left = next();
+      this.#timer = left && this.#wake(Math.max(0, left.ends_at - now));
+    }
   }
 
   #expire({ work, finish }: Timed<Work>): void {

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { Timeouts } from '../../src/platform/timeouts.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -32,6 +33,25 @@ test('timeouts: work that is added while other work times out delays none', asyn
   const [[, first] = [], [, second] = [], [, third] = []] = ended as [string, number][];
   expect(ended.map(([work]) => work)).toEqual(['first', 'second', 'third']);
   expect((second ?? 0) - (first ?? 0)).toBeLessThan((third ?? 0) - (second ?? 0));
+});
+
+test('timeouts: after a callback that throws, all other work still times out', async () => {
+  const script = `
+    const { Timeouts } = await import(${JSON.stringify(join(import.meta.dir, '../../src/platform/timeouts.ts'))});
+    process.on('uncaughtException', ({ message }) => console.log('thrown:', message));
+    const timeouts = new Timeouts(${TIMEOUT_MS}, (work) => {
+      if (work === 'failing') throw new Error(work);
+      console.log('ended:', work);
+      if (work === 'last') process.exit(0);
+    });
+    timeouts.add('failing');
+    timeouts.add('beside');
+    await Bun.sleep(1);
+    timeouts.add('last');
+    // The timers of timeouts keep no process running.
+    setInterval(() => {}, 1_000);`;
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' });
+  expect(await new Response(child.stdout).text()).toBe('thrown: failing\nended: beside\nended: last\n');
 });
 
 test('timeouts: finished work does not time out', async () => {
