@@ -8,6 +8,7 @@ import { writeArchive } from '../../src/platform/backup/archive-writer.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { tryLock } from '../../src/platform/libc.ts';
 import { rejectionOf } from '../support/refusal.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
 import { packTar, TAR_END } from '../support/tar.ts';
 
 const { signal } = new AbortController();
@@ -125,6 +126,18 @@ describe('archive: a writer refuses', () => {
     expect((await refusal(write())).message).toStartWith('Another backup is writing ');
   });
 
+  test('a full disk, and says so', async () => {
+    await using disk = await mountSmallDisk(1);
+    if (!disk) return;
+    path = join(disk.directory, 'backup');
+    const makeNoise = () => Buffer.from(crypto.getRandomValues(new Uint8Array(NOISE.length)));
+    const entries = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`objects/${index}`, makeNoise()]));
+    expect((await refusal(write(entries))).message).toStartWith(
+      `The backup cannot be written at ${path}.unfinished (ENOSPC)`,
+    );
+    expect(existsSync(`${path}.unfinished`)).toBe(false);
+  });
+
   test('an entry that is shorter or longer than it was announced, and leaves no file', async () => {
     for (const size of [1, 3]) {
       const writing = writeArchive(path, { signal, onWritten() {}, onChecking() {} }, async ({ add }) => {
@@ -156,16 +169,18 @@ describe('archive', () => {
   });
 
   test('is removed if its content fails, whose failure is thrown', async () => {
-    const failure = new Error('the database is gone');
-    async function* content() {
-      yield NOISE;
-      throw failure;
+    const lost_connection = { code: 'ECONNRESET', syscall: 'read' };
+    for (const failure of [new Error('a fault'), Object.assign(new Error('no database'), lost_connection)]) {
+      async function* content() {
+        yield NOISE;
+        throw failure;
+      }
+      const writing = writeArchive(path, { signal, onWritten() {}, onChecking() {} }, ({ add }) =>
+        add('entry', content(), 100_000),
+      );
+      expect(await rejectionOf(Error, writing)).toBe(failure);
+      expect([existsSync(path), existsSync(`${path}.unfinished`)]).toEqual([false, false]);
     }
-    const writing = writeArchive(path, { signal, onWritten() {}, onChecking() {} }, ({ add }) =>
-      add('entry', content(), 100_000),
-    );
-    expect(await rejectionOf(Error, writing)).toBe(failure);
-    expect([existsSync(path), existsSync(`${path}.unfinished`)]).toEqual([false, false]);
   });
 
   test('a reader throws what its caller throws, and reads no further if it is stopped', async () => {

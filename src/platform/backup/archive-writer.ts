@@ -44,14 +44,14 @@ export async function writeArchive(
   using _ = lockUnfinished(unfinished);
   try {
     await writeInto(unfinished, { signal, onWritten }, fill);
-    await syncPath(unfinished);
+    await syncPath(unfinished).catch(rethrowAsWriteError(unfinished));
     onChecking();
     await readArchive(unfinished, { signal }, async () => undefined);
-    await rename(unfinished, path);
-    await syncPath(dirname(path));
+    await rename(unfinished, path).catch(rethrowAsWriteError(path));
+    await syncPath(dirname(path)).catch(rethrowAsWriteError(path));
   } catch (cause) {
     await rm(unfinished, { force: true });
-    throw asWriteError(path, cause);
+    throw cause;
   }
 }
 
@@ -61,6 +61,8 @@ async function writeInto(
   fill: (archive: Archive) => Promise<void>,
 ): Promise<void> {
   const tar = pack();
+  // It fails with `output`, whose failure is thrown; without a listener, the event would end the process.
+  tar.on('error', () => {});
   const compressor = createZstdCompress({
     params: { [constants.ZSTD_c_compressionLevel]: ZSTD_LEVEL, [constants.ZSTD_c_checksumFlag]: 1 },
   });
@@ -83,6 +85,9 @@ async function writeInto(
   try {
     // After a failure of `writing`, no more bytes are taken, so `filling` would wait forever.
     await Promise.race([filling(), writing.then(() => new Promise<never>(() => {}))]);
+  } catch (cause) {
+    // Failures of the content, such as a lost connection to the database, have codes of the system too.
+    throw cause === output.errored ? asWriteError(path, cause) : cause;
   } finally {
     tar.destroy();
     await writing.catch(() => {});
@@ -102,6 +107,7 @@ async function addEntry(tar: Pack, { name, content, size, digest }: NewEntry): P
   const sink = tar.entry({ name, size, mode: 0o600 }, (error) => (error ? ended.reject(error) : ended.resolve()));
   // If the content fails, nothing awaits this promise.
   ended.promise.catch(() => {});
+  sink.once('error', ended.reject);
   let added = 0;
   for await (const chunk of content) {
     added += chunk.length;
@@ -131,9 +137,15 @@ function lockUnfinished(path: string): Disposable {
 }
 
 function asWriteError(path: string, cause: unknown): unknown {
-  const is_of_file = cause instanceof Error && 'syscall' in cause && 'code' in cause;
-  if (!is_of_file) return cause;
+  const is_of_system = cause instanceof Error && 'syscall' in cause && 'code' in cause;
+  if (!is_of_system) return cause;
   return new StartError(`The backup cannot be written at ${path} (${cause.code}): name another file, or free space.`, {
     cause,
   });
+}
+
+function rethrowAsWriteError(path: string): (cause: unknown) => never {
+  return (cause) => {
+    throw asWriteError(path, cause);
+  };
 }
