@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { listenAddresses } from '../../src/platform/http/listen.ts';
+import { describeListenFailure, listenAddresses } from '../../src/platform/http/listen.ts';
 import { holdPort } from '../../src/platform/http/port-hold.ts';
 import { isRunning, listOpenFiles } from '../../src/platform/processes.ts';
 import { findSocketsAt } from '../../src/platform/tcp-ports.ts';
@@ -20,6 +20,16 @@ const ADDRESSES: [string, string[]][] = [
 ];
 test.each(ADDRESSES)('listening: the host %s means the addresses %j', (host, addresses) => {
   expect(listenAddresses(host)).toEqual(addresses);
+});
+
+const FAILURES: [string, string][] = [
+  ['EADDRINUSE', 'Port 80 is taken by another program: stop that one, or set MUSTER_PORT to a free port.'],
+  ['EACCES', 'This user may not listen at port 80: set MUSTER_PORT to a port above 1023, or allow the executable to'],
+  ['EADDRNOTAVAIL', 'The service cannot listen at [fd00::7]:80 (Error: failed): check MUSTER_HOST and MUSTER_PORT.'],
+];
+test.each(FAILURES)('listening: a failure with %s says what to do', (code, sentence) => {
+  const failure = Object.assign(new Error('failed'), { code });
+  expect(describeListenFailure(failure, { host: 'fd00::7', port: 80 }, 'MUSTER_PORT')).toStartWith(sentence);
 });
 
 describe('a held port', () => {

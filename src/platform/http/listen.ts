@@ -1,6 +1,6 @@
 import type { Serve, Server, WebSocketHandler } from 'bun';
 import { StartError } from '../errors.ts';
-import { parseAddress } from '../networks.ts';
+import { parseAddress, toUrlHost } from '../networks.ts';
 import type { SocketHandler } from '../socket/socket-handlers.ts';
 import { hasErrorCode } from '../system-errors.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
@@ -68,15 +68,26 @@ export function createPort(options: PortOptions): Port {
 
 /** Opens the port at each of its addresses. */
 async function open(options: PortOptions, answering: Answering) {
-  const { host, port } = options;
   try {
     return await evictUntil(options, answering.evict, () => openAll(options, answering));
   } catch (cause) {
-    const what = hasErrorCode(cause, 'EADDRINUSE')
-      ? `Port ${port} is taken by another program: stop that one, or set MUSTER_PORT to a free port.`
-      : `The service cannot listen at ${host}:${port} (${cause}): check MUSTER_HOST and MUSTER_PORT.`;
-    throw new StartError(what, { cause });
+    throw new StartError(describeListenFailure(cause, options, 'MUSTER_PORT'), { cause });
   }
+}
+
+/** Says why a port cannot be opened and what to do. */
+export function describeListenFailure(
+  cause: unknown,
+  { host, port }: Pick<PortOptions, 'host' | 'port'>,
+  setting: string,
+): string {
+  if (hasErrorCode(cause, 'EADDRINUSE')) {
+    return `Port ${port} is taken by another program: stop that one, or set ${setting} to a free port.`;
+  }
+  if (hasErrorCode(cause, 'EACCES')) {
+    return `This user may not listen at port ${port}: set ${setting} to a port above 1023, or allow the executable to (setcap cap_net_bind_service=+ep muster).`;
+  }
+  return `The service cannot listen at ${toUrlHost(host)}:${port} (${cause}): check MUSTER_HOST and ${setting}.`;
 }
 
 /** Ends the game servers that have a port until `listen` succeeds there. Throws the error of the last attempt. */

@@ -2,6 +2,7 @@ import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
 import {
   type Answering,
+  describeListenFailure,
   evictUntil,
   handlersOf,
   holdAndListen,
@@ -10,7 +11,7 @@ import {
   serverLimits,
   stopAll,
 } from './listen.ts';
-import { describeFailure, isCovered, type ServedCertificates } from './tls-port.ts';
+import { isCovered, type ServedCertificates } from './tls-port.ts';
 
 const HTTPS_DEFAULT = 443;
 
@@ -61,6 +62,6 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
     const opened = await evictUntil(options, answering.evict, () => holdAndListen(options, listen));
     return { stop: () => stopAll(opened.listening) };
   } catch (cause) {
-    throw new StartError(describeFailure(cause, port, 'MUSTER_HTTP_PORT'), { cause });
+    throw new StartError(describeListenFailure(cause, options, 'MUSTER_HTTP_PORT'), { cause });
   }
 }

@@ -1,9 +1,9 @@
 import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
-import { hasErrorCode } from '../system-errors.ts';
 import {
   type Answering,
+  describeListenFailure,
   evictUntil,
   handlersOf,
   holdAndListen,
@@ -114,7 +114,7 @@ async function open(options: TlsPortOptions): Promise<{ servers: Server<unknown>
       return { servers: listening, can_share: hold !== undefined };
     });
   } catch (cause) {
-    throw new StartError(describeFailure(cause, options.port, 'MUSTER_HTTPS_PORT'), { cause });
+    throw new StartError(describeListenFailure(cause, options, 'MUSTER_HTTPS_PORT'), { cause });
   }
 }
 
@@ -135,15 +135,4 @@ function listen(options: TlsPortOptions, reusePort: boolean): Server<unknown>[] 
 export function isCovered(hostname: string, served: ReadonlyMap<string, unknown>): boolean {
   const name = hostname.toLowerCase().replace(/\.$/, '');
   return served.has(name) || served.has(name.replace(/^[^.]+/, '*'));
-}
-
-/** Says why a port cannot be opened and what to do. */
-export function describeFailure(cause: unknown, port: number, setting: string): string {
-  if (hasErrorCode(cause, 'EADDRINUSE')) {
-    return `Port ${port} is taken by another program: stop that one, or set ${setting} to a free port.`;
-  }
-  if (hasErrorCode(cause, 'EACCES')) {
-    return `This user may not listen at port ${port}: set ${setting} to a port above 1023, or allow the executable to (setcap cap_net_bind_service=+ep muster).`;
-  }
-  return `The service cannot listen at port ${port} (${cause}): check MUSTER_HOST and ${setting}.`;
 }
