@@ -65,7 +65,12 @@ export async function openFront(config: Config, options: FrontOptions) {
 
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);
   const limits = opened.use(await openLimits({ clock, events, ...config.limits, epoch }));
-  const rate_limiter = createRateLimiter({ limits, events, onRefused: ({ name }) => refusals.add(name) });
+  const rate_limiter = createRateLimiter({
+    host: config.host,
+    limits,
+    events,
+    onRefused: ({ name }) => refusals.add(name),
+  });
   const shared = { ...options, routes, limits, rate_limiter, public_url };
   const cors = createCors([public_url, local_url]);
   const sockets = createSockets({ ...shared, cors, ...config.sockets });

@@ -49,6 +49,19 @@ export function networkOf(address: string): string {
   return `${ipaddr.fromByteArray(bytes)}/${IPV6_NETWORK_BITS}`;
 }
 
+/**
+ * Creates the function that returns whether all programs of this machine connect from an address: a loopback address, or
+ * that of the host at which the service listens. Game servers of all tenants share them.
+ */
+export function createMachineAddressCheck(host: string): (address: string) => boolean {
+  const normalize = (text: string) => parseAddress(text)?.toNormalizedString();
+  const own = new Set(['127.0.0.1', '::1', host].map(normalize));
+  return (address) => {
+    const normalized = normalize(address);
+    return normalized !== undefined && own.has(normalized);
+  };
+}
+
 /** Returns whether a name is one that only the machine itself, or a browser on it, resolves. */
 export function isLocalName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost');

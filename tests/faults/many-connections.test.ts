@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { holdConnections } from '../support/held-connections.ts';
 import { COMMAND, makeHome } from '../support/program.ts';
 import { openRawSocket } from '../support/raw-socket.ts';
@@ -80,3 +81,42 @@ describe('connections: an address above its limit', () => {
     await waitFor(() => later.received[0]?.startsWith('HTTP/1.1 200'), 'the address to be answered again');
   });
 });
+
+/** A user of its own, which may read the program of the tests. */
+const OTHER_USER = 54_322;
+const AS_OTHER_USER = [
+  'setpriv',
+  `--reuid=${OTHER_USER}`,
+  `--regid=${OTHER_USER}`,
+  '--clear-groups',
+  '--inh-caps=-all,+dac_read_search',
+  '--ambient-caps=-all,+dac_read_search',
+];
+const canBecomeOther = Bun.which('setpriv') !== null && Bun.spawnSync([...AS_OTHER_USER, 'true']).exitCode === 0;
+
+test.skipIf(!canBecomeOther)(
+  'connections: a game server above the limit loses its own; the others of its machine keep theirs, and open new ones',
+  async () => {
+    const MAX = 20;
+    const LOCAL = '127.0.0.1';
+    const settings = { MUSTER_CONNECTIONS_PER_ADDRESS_MAX: String(MAX) };
+    await using home = await makeHome(settings, { has_prepared_database: true });
+    const { url, output } = await home.start();
+    using others = holdConnections({ base_url: url, address: LOCAL, count: MAX / 2, text: `${HEAD}\r\n` });
+    const script = `
+      const { holdConnections } = await import(${JSON.stringify(join(import.meta.dir, '../support/held-connections.ts'))});
+      const options = { address: '${LOCAL}', count: ${2 * MAX}, text: ${JSON.stringify(`${HEAD}\r\n`)}, reopens: true };
+      holdConnections({ base_url: '${url}', ...options });
+      process.stdin.resume();`;
+    await using greedy = Bun.spawn([...AS_OTHER_USER, process.execPath, '-e', script], { stdin: 'pipe' });
+    await waitFor(() => output().includes(`"networks":["${LOCAL} (user ${OTHER_USER})"]`), 'connections to be closed');
+    for (let number = 0; number < NEW_CLIENTS; number += 1) {
+      const text = `${HEAD}Connection: close\r\n\r\n`;
+      using client = holdConnections({ base_url: url, address: LOCAL, count: 1, text });
+      await waitFor(() => client.received[0]?.startsWith('HTTP/1.1 200'), 'an answer');
+    }
+    expect(others.closedCount()).toBe(0);
+    greedy.kill();
+  },
+  300_000,
+);

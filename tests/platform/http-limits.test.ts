@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { type Route, route } from '../../src/platform/http/route.ts';
 import { inEachMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
@@ -238,4 +239,28 @@ test('without limits nothing is counted, and answers have no rate-limit headers'
   expect(new Set(await statusesOf(50, OPEN, {}, 'GET'))).toEqual(new Set([200]));
   const { headers } = await send(OPEN, {}, 'GET');
   expect([...headers.keys()].filter((name) => name.startsWith('ratelimit'))).toEqual([]);
+});
+
+test('verifications of tokens are counted for an address, but not for programs of this machine, which share theirs', async () => {
+  using limits = await openLimits({
+    clock: { now: () => new Date(BEGIN) },
+    events: { emit() {} },
+    is_on: true,
+    scale: 1 / 12_000,
+    store: undefined,
+    epoch: '',
+  });
+  const events = { emit() {} };
+  const limiter = createRateLimiter({ host: '10.0.0.7', limits, events, onRefused() {} });
+  const refused = async (address: string, is_of_untrusted_proxy = false) => {
+    const client = { address, is_of_untrusted_proxy };
+    for (const _ of [1, 2]) {
+      const verdict = await (async () => limiter.countVerification(client))().catch((error: unknown) => error);
+      if (verdict !== undefined) return true;
+    }
+    return false;
+  };
+  expect(await refused('203.0.113.9')).toBe(true);
+  for (const address of ['127.0.0.1', '::1', '10.0.0.7']) expect(await refused(address)).toBe(false);
+  expect(await refused('127.0.0.1', true)).toBe(true);
 });

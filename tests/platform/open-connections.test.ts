@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { openDescriptorTable, readActivity, shutConnection } from '../../src/platform/http/open-connections.ts';
+import { clientKey, readConnectionUsers } from '../../src/platform/tcp-ports.ts';
 import { HAS_IPV6 } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -39,6 +40,20 @@ test("open connections: clients' connections to the port are found with their ad
     expect.arrayContaining(wanted as unknown[]),
   );
   expect(count - before).toBe(2 * sockets.length);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('open connections: the user of each client of this machine is found, also for IPv4 inside IPv6', async () => {
+  using table = openDescriptorTable(new Set([port]));
+  const sockets = [await open('127.0.0.1', '127.0.0.7')];
+  if (HAS_IPV6) sockets.push(await open('::1', '::1'), await open('::ffff:127.0.0.1', '::ffff:127.0.0.7'));
+  const { connections } = await waitFor(async () => {
+    const read = await table.read();
+    return read.connections.length === sockets.length && read;
+  }, 'the connections to be accepted');
+  const users = await readConnectionUsers(new Set([port]));
+  const own = process.getuid?.() ?? -1;
+  expect(connections.map((connection) => users.get(clientKey(connection)))).toEqual(connections.map(() => own));
   for (const socket of sockets) socket.destroy();
 });
 

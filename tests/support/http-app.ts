@@ -64,7 +64,7 @@ export async function openTestApp(routes: Route[], options: TestAppOptions = {})
     rays: options.rays ?? createRays(),
     addresses,
     events,
-    rate_limiter: createRateLimiter({ limits, events, onRefused() {} }),
+    rate_limiter: createRateLimiter({ host: '0.0.0.0', limits, events, onRefused() {} }),
   };
   const urls = { public_url, local_url: 'http://127.0.0.1:8080' };
   const app = createApp({ ...outside, ...urls, request_timeout_ms, stopping: stopping.signal });

@@ -193,7 +193,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     public_url,
     addresses,
     limits,
-    rate_limiter: createRateLimiter({ limits, events, onRefused() {} }),
+    rate_limiter: createRateLimiter({ host: '0.0.0.0', limits, events, onRefused() {} }),
   };
   const channel = createSockets({ ...base, cors, sockets_max, sockets_per_caller_max });
   const stopping = new AbortController();

@@ -1,6 +1,7 @@
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
-import { isWithin, type Network, parseAddress } from '../networks.ts';
+import { createMachineAddressCheck, isWithin, type Network, parseAddress } from '../networks.ts';
+import { clientKey, readConnectionUsers } from '../tcp-ports.ts';
 import { refuseNetworks } from './connection-filter.ts';
 import { readConnectionsInUse } from './connections-in-use.ts';
 import {
@@ -33,6 +34,8 @@ const REPORT_EVERY_MS = 10_000;
 const REPORTED_NETWORKS_MAX = 8;
 
 interface ConnectionLimitsOptions {
+  /** Where the service listens. */
+  host: string;
   /** The ports of the service. */
   ports: readonly number[];
   /** By default {@link PER_ADDRESS_DEFAULT}, or half of all descriptors if that is less. */
@@ -49,8 +52,9 @@ interface ConnectionLimitsOptions {
  * one leaves.
  */
 export function startLimitingConnections(options: ConnectionLimitsOptions): Loop {
-  const { ports, trusted_proxies, events, signal } = options;
-  const table = openDescriptorTable(new Set(ports));
+  const { trusted_proxies, events, signal } = options;
+  const ports = new Set(options.ports);
+  const table = openDescriptorTable(ports);
   const descriptors_max = readDescriptorsMax();
   const reserve = Math.min(RESERVE_MAX, Math.floor(descriptors_max * RESERVE_SHARE));
   const {
@@ -61,6 +65,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     const parsed = parseAddress(address);
     return parsed !== undefined && trusted_proxies.some((network) => isWithin(parsed, network));
   };
+  const isOfMachine = createMachineAddressCheck(options.host);
   const refusals = createRefusals();
   let next_check_at = 0;
   let last_free = 0;
@@ -77,13 +82,24 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     return last_free >= MANY_FREE ? CHECK_EVERY_MS_WHILE_MANY_FREE : CHECK_EVERY_MS;
   }
 
+  /** Makes each user of this machine a client of its own. As root, each game server has its own user. */
+  async function separateUsers(connections: Connection[]): Promise<Connection[]> {
+    if (process.getuid?.() !== 0) return connections;
+    const users = await readConnectionUsers(ports);
+    return connections.map((connection) => {
+      const user = isOfMachine(connection.address) ? users.get(clientKey(connection)) : undefined;
+      return user === undefined ? connection : { ...connection, network: `${connection.network} (user ${user})` };
+    });
+  }
+
   /** Closes connections over the limits. Returns whether there were any. */
   async function closeExcess(): Promise<boolean> {
-    const { count, connections, listeners } = await table.read();
+    const { count, connections: all, listeners } = await table.read();
     refusals.expire(listeners);
-    const of_networks = groupByNetwork(connections);
     const free = descriptors_max - count;
-    if (free >= reserve && of_networks.every(({ length }) => length <= per_address_max)) return false;
+    if (free >= reserve && groupByNetwork(all).every(({ length }) => length <= per_address_max)) return false;
+    const connections = await separateUsers(all);
+    const of_networks = groupByNetwork(connections);
     const ranking = readRanking();
     const above_limit = of_networks.flatMap((all) => {
       if (all.length <= per_address_max) return [];
@@ -95,8 +111,12 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     const for_reserve = is_low ? takeFromLargest(left, 2 * reserve - free - above_limit.length, ranking) : [];
     const closed = [...above_limit, ...for_reserve];
     for (const connection of closed) shutConnection(connection);
-    const refused = closed.filter((connection) => !isOfProxy(connection)).map(({ network }) => network);
-    refusals.add(refused, listeners);
+    // Other game servers have the address of this machine too.
+    const refused = closed.filter((connection) => !isOfProxy(connection) && !isOfMachine(connection.address));
+    refusals.add(
+      refused.map(({ network }) => network),
+      listeners,
+    );
     report({ above_limit, for_reserve });
     return closed.length > 0;
   }

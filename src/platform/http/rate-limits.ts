@@ -3,7 +3,7 @@ import type { Verdict } from '../limits/counters.ts';
 import { averagePerMinute, inEachMinute, type Limit } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import { networkOf } from '../networks.ts';
+import { createMachineAddressCheck, networkOf } from '../networks.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
 
@@ -48,20 +48,26 @@ export interface RateLimiter {
   count(limit: Limit, caller: Caller | undefined, client: CountedClient): MaybePromise<void>;
   /** Counts a read of the database for the host of a request, or of the page that sent it. Throws what `count` does. */
   countHostLookup(client: CountedClient): MaybePromise<void>;
-  /** Counts a verification of a token, before it is done. Throws what `count` does. */
+  /**
+   * Counts a verification of a token, before it is done, unless a program of this machine asked for it. Throws what `count`
+   * does.
+   */
   countVerification(client: CountedClient): MaybePromise<void>;
   /** Counts a token that was refused, or a request without the token that it needs. Throws what `count` does. */
   countRefusedToken(client: CountedClient): MaybePromise<void>;
 }
 
 interface RateLimiterDependencies {
+  /** Where the service listens. */
+  host: string;
   limits: Limits;
   events: Events;
   /** Called for each request that is over a limit. */
   onRefused: (limit: Limit) => void;
 }
 
-export function createRateLimiter({ limits, events, onRefused }: RateLimiterDependencies): RateLimiter {
+export function createRateLimiter({ host, limits, events, onRefused }: RateLimiterDependencies): RateLimiter {
+  const isOfMachine = createMachineAddressCheck(host);
   let has_reported_proxy = false;
 
   function apply(verdict: Verdict, limit: Limit, client: CountedClient): void {
@@ -85,10 +91,16 @@ export function createRateLimiter({ limits, events, onRefused }: RateLimiterDepe
     if (verdict) apply(verdict, limit, client);
   }
 
+  /** One game server could use up the verifications of all others of this machine, so only its proxies' are counted. */
+  function countVerification(client: CountedClient): MaybePromise<void> {
+    if (isOfMachine(client.address) && !client.is_of_untrusted_proxy) return;
+    return count(VERIFICATIONS, undefined, client);
+  }
+
   return {
     count,
     countHostLookup: (client) => count(HOST_LOOKUPS, undefined, client),
-    countVerification: (client) => count(VERIFICATIONS, undefined, client),
+    countVerification,
     countRefusedToken: (client) => count(REFUSED_TOKENS, undefined, client),
   };
 }

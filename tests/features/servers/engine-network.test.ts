@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { forwardApi } from '../../../src/features/servers/runtimes/engine/engine-network.ts';
+import { holdConnections } from '../../support/held-connections.ts';
+import { waitFor } from '../../support/wait.ts';
 
 describe('the address of the API for containers of an engine', () => {
   test.each([
@@ -23,4 +25,27 @@ describe('the address of the API for containers of an engine', () => {
     const { replaceAddress } = forwardApi('http://127.0.0.1:8080', 'fd00::1');
     expect(replaceAddress({ API: 'http://127.0.0.1:8080/v1' })).toEqual({ API: 'http://[fd00::1]:8080/v1' });
   });
+});
+
+test('forwarded connections: one container has at most half of them, and others reach the API meanwhile', async () => {
+  using api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') });
+  const forward = forwardApi(`http://127.0.0.1:${api.port}`, '127.0.0.2');
+  await forward.ready(new AbortController().signal);
+  const base_url = `http://127.0.0.2:${api.port}`;
+  const text = 'GET / HTTP/1.1\r\n';
+  {
+    using greedy = holdConnections({ base_url, address: '127.0.0.3', count: 600, text });
+    await waitFor(() => greedy.closedCount() > 0, 'connections to be refused');
+    using other = holdConnections({ base_url, address: '127.0.0.4', count: 1, text: `${text}Host: api\r\n\r\n` });
+    await waitFor(() => other.received[0]?.startsWith('HTTP/1.1 200'), 'another container to be answered');
+    await waitFor(() => greedy.openCount() === 512 && greedy.closedCount() === 88, 'half of all places to be taken');
+  }
+  // Each takes a place as soon as one is free.
+  const whole = `${text}Host: api\r\n\r\n`;
+  using later = holdConnections({ base_url, address: '127.0.0.3', count: 512, text: whole, reopens: true });
+  await waitFor(
+    () => later.received.every((answer) => answer.startsWith('HTTP/1.1 200')),
+    'all places to be used again',
+  );
+  forward.close();
 });

@@ -1,6 +1,7 @@
 import { connect, createServer, type Server } from 'node:net';
 import { type Static, Type } from '@sinclair/typebox';
 import { assert } from '../../../../platform/errors.ts';
+import { Slots } from '../../../../platform/limits/slots.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { readApiAddress } from '../api-address.ts';
@@ -8,6 +9,8 @@ import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
 
 const LISTEN_POLL_MS = 10;
+/** To the API, all of them are connections of this process, so they stay below its limit for a client (2,048). */
+const FORWARDED_MAX = 1_024;
 const NAME_CHARACTERS = 12;
 const NAME_SUFFIX_CHARACTERS = 8;
 
@@ -113,7 +116,7 @@ export interface ApiForward {
 
 /**
  * Passes connections to the gateway of the containers' network on to the API, which may listen at the machine's loopback
- * address only. The gateway's address may not exist before the first container starts.
+ * address only. Containers share them fairly, by their addresses. The gateway's address may not exist before the first container starts.
  */
 export function forwardApi(api_url: string, gateway: string | undefined): ApiForward {
   const { host, port, is_loopback } = readApiAddress(api_url);
@@ -121,17 +124,24 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
     return { gateway, replaceAddress: (environment) => environment, ready: async () => {}, close() {} };
   }
   const inside_url = `http://${toUrlHost(gateway)}:${port}`;
+  const slots = new Slots(FORWARDED_MAX);
   let is_listening = false;
   let listener: Server | undefined;
 
   async function listen(): Promise<boolean> {
     // A client that has sent everything may still wait for the answer.
     const server = createServer({ allowHalfOpen: true }, (socket) => {
+      const { remoteAddress: container = '' } = socket;
+      if (!slots.hasRoomFor(container)) return void socket.destroy();
+      slots.take(container);
       const upstream = connect({ port, host, allowHalfOpen: true });
       socket.on('error', () => upstream.destroy());
       upstream.on('error', () => socket.destroy());
       socket.pipe(upstream).pipe(socket);
-      socket.on('close', () => upstream.destroy());
+      socket.on('close', () => {
+        slots.free(container);
+        upstream.destroy();
+      });
       upstream.on('close', () => socket.destroy());
     });
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();
