@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { openBase } from './base.ts';
 import { openFeatures } from './composition.ts';
@@ -6,9 +8,12 @@ import type { BootstrapResult } from './features/bootstrap/bootstrap.ts';
 import { openFront } from './front.ts';
 import { type LocalParts, openLocalParts } from './local-parts.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
+import type { DataDirectory } from './platform/data-directory.ts';
 import { checkDatabase } from './platform/database/check.ts';
 import type { DatabaseAddress } from './platform/database/database.ts';
-import { createLog } from './platform/events.ts';
+import { isShortOfSpace } from './platform/disk-space.ts';
+import { StartError } from './platform/errors.ts';
+import { createLog, type Events } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import type { Answering } from './platform/http/listen.ts';
@@ -91,8 +96,8 @@ async function openAll(
       .stop({ has_servers })
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));
   });
-  const administrator_token_file = data.writeSecret('administrator-token', `${bootstrap.administrator_token}\n`);
-  data.writeSecret('metrics-token', `${bootstrap.metrics_token}\n`);
+  const administrator_token_file = writeToken('administrator-token', bootstrap.administrator_token, { data, events });
+  writeToken('metrics-token', bootstrap.metrics_token, { data, events });
   const front = opened.use(
     await openFront(config, {
       ...base,
@@ -163,12 +168,12 @@ async function openAll(
 
   // Starts after the port is open, so that work that has piled up does not delay the first requests.
   const { signal } = working;
-  const { port, tls, trusted_proxies, connections_per_address_max } = config;
-  const ports = [port, tls.https_port, tls.http_port].filter((one) => one !== undefined);
+  const { host, port, tls, kubernetes, trusted_proxies, connections_per_address_max } = config;
+  const ports = [port, tls.https_port, tls.http_port, kubernetes?.port].filter((one) => one !== undefined);
   for (const { startWork } of features) work.push(...(startWork?.(signal) ?? []));
   work.push(
     storage.space.startWatching(signal),
-    startLimitingConnections({ ports, trusted_proxies, connections_per_address_max, events, signal }),
+    startLimitingConnections({ host, ports, trusted_proxies, connections_per_address_max, events, signal }),
   );
   if (ip_database) work.push(ip_database.startReading({ signal, events }));
 
@@ -189,4 +194,17 @@ async function openAll(
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
+}
+
+/** Writes a token for operators to a file. On a full disk, the file of an earlier start stays: its token is valid too. */
+function writeToken(name: string, token: string, { data, events }: { data: DataDirectory; events: Events }): string {
+  try {
+    return data.writeSecret(name, `${token}\n`);
+  } catch (cause) {
+    const path = join(data.path, name);
+    const may_stay = cause instanceof StartError && isShortOfSpace(cause.cause) && existsSync(path);
+    if (!may_stay) throw cause;
+    events.emit({ event: 'token_not_written', path, cause });
+    return path;
+  }
 }

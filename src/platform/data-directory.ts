@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isShortOfSpace } from './disk-space.ts';
 import { StartError } from './errors.ts';
 import { tryLock } from './libc.ts';
 import { BOOT_ID } from './processes.ts';
@@ -108,8 +109,9 @@ function attempt<Result>(path: string, work: () => Result): Result {
     return work();
   } catch (cause) {
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    const advice = isShortOfSpace(cause) ? 'free space on its disk' : 'let this user write there';
     throw new StartError(
-      `The data directory cannot be written at ${path} (${reason}): let this user write there, or set MUSTER_DATA to another directory.`,
+      `The data directory cannot be written at ${path} (${reason}): ${advice}, or set MUSTER_DATA to another directory.`,
       { cause },
     );
   }

@@ -107,7 +107,8 @@ export function storageFull(cause?: unknown): ServiceError<'STORAGE_FULL'> {
 
 /** Returns whether a write failed because the disk, or what the reserve leaves of it, is full. */
 export function isShortOfSpace(error: unknown): boolean {
-  return (error instanceof ServiceError && error.code === 'STORAGE_FULL') || hasErrorCode(error, 'ENOSPC');
+  if (error instanceof ServiceError && error.code === 'STORAGE_FULL') return true;
+  return hasErrorCode(error, 'ENOSPC') || hasErrorCode(error, 'EDQUOT');
 }
 
 /** Reads the bytes that users other than root may still write. */

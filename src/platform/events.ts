@@ -26,6 +26,7 @@ export type ServiceEvent =
       advice: string;
     }
   | { event: 'storage_not_compared'; location: string; cause: unknown }
+  | { event: 'token_not_written'; path: string; cause: unknown }
   | { event: 'limits_store_lost'; store: string; cause: unknown }
   | { event: 'limits_store_found'; store: string }
   | { event: 'proxy_not_trusted'; address: string }
@@ -131,6 +132,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   disk_space_regained: 'warn',
   storage_differs: 'error',
   storage_not_compared: 'warn',
+  token_not_written: 'warn',
   limits_store_lost: 'error',
   limits_store_found: 'warn',
   proxy_not_trusted: 'warn',

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
+import { openExternalDatabase } from '../support/database.ts';
 import { type TestGame, uploadScript } from '../support/game.ts';
 import { makeHome, type Program, waitUntilReady } from '../support/program.ts';
 import { makeRoomGame, READY_SOURCE } from '../support/room.ts';
@@ -54,6 +55,25 @@ test.skipIf(!disk)(
     await waitUntilReady(program.url);
     await waitFor(async () => outcomeOf(await find(program, game)) === '200', 'a find to get a seat');
     await uploadScript(api, game, READY_SOURCE);
+  },
+  300_000,
+);
+
+test.skipIf(!disk)(
+  'disk full: a service with an external database starts again, and says which files it could not write',
+  async () => {
+    if (!disk) throw new Error('there is no disk');
+    await using database = await openExternalDatabase();
+    await using home = await makeHome({ DATABASE_URL: database.url }, { parent: disk.directory });
+    await (await home.start()).stop('SIGINT');
+    await disk.fillUntil(0);
+    const program = await home.start();
+    expect((await program.api.get('/cloud/games', program.administrator_token)).status).toBe(200);
+    for (const name of ['administrator-token', 'metrics-token']) {
+      await waitFor(() => program.output().includes(`"path":"${home.data_directory}/${name}"`), `a warning of ${name}`);
+    }
+    await program.stop('SIGINT');
+    await disk.empty();
   },
   300_000,
 );

@@ -6,6 +6,7 @@ import { StartError } from '../../src/platform/errors.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { makeDataDirectory } from '../support/service.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
 import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -107,6 +108,18 @@ describe('a data directory is refused with a sentence that says what to do', () 
       );
     });
   }
+
+  test('on a full disk', async () => {
+    await using disk = await mountSmallDisk(1);
+    if (!disk) return;
+    const path = join(disk.directory, 'data');
+    using data = openDataDirectory(path);
+    await disk.fillUntil(0);
+    const { message } = refusalOf(StartError, () => data.writeSecret('secret', 'x'.repeat(100_000)));
+    expect(message).toBe(
+      `The data directory cannot be written at ${path}/secret (ENOSPC): free space on its disk, or set MUSTER_DATA to another directory.`,
+    );
+  });
 
   test('and is unlocked after a refusal half-way', () => {
     const path = newPath();

@@ -1,5 +1,6 @@
 import { ptr, read } from 'bun:ffi';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isShortOfSpace } from '../disk-space.ts';
 import { assert } from '../errors.ts';
 import { libc } from '../libc.ts';
 import { parseAddress } from '../networks.ts';
@@ -50,7 +51,7 @@ export function holdPort({ addresses, port, file }: HoldOptions): PortHold | und
       if (socket !== 'no such address') sockets.push(socket);
     }
     const holder = startHolder(sockets, file);
-    writeFileSync(file, JSON.stringify({ process: holder, addresses, port } satisfies Held), { mode: 0o600 });
+    writeHeld(file, { process: holder, addresses, port });
     return { release };
   } finally {
     for (const socket of sockets) libc.close(socket);
@@ -72,6 +73,15 @@ function readHeld(file: string): Held | undefined {
   } catch {
     // A power failure truncated the file, and ended the holder too.
     return undefined;
+  }
+}
+
+/** On a full disk, the holder stays without a file; its mark leads to it. */
+function writeHeld(file: string, held: Held): void {
+  try {
+    writeFileSync(file, JSON.stringify(held), { mode: 0o600 });
+  } catch (error) {
+    if (!isShortOfSpace(error)) throw error;
   }
 }
 
