@@ -50,7 +50,9 @@ export async function backup([file = '']: string[], output: CommandOutput): Prom
     using progress = openProgress();
     await using source = await openSource(config);
     // Only one backup at a time, during which the service removes no uploaded files.
-    await source.database.exclusively(LOCKS.backup, () => writeBackup(source, { path, signal, progress }), signal);
+    const work = (_: unknown, lost: AbortSignal) =>
+      writeBackup(source, { path, signal: AbortSignal.any([signal, lost]), progress });
+    await source.database.exclusively(LOCKS.backup, work, signal);
     const { size: bytes } = await stat(path);
     output.show({ file: path, bytes }, `The backup is ${path} (${showBytes(bytes)}). It contains secret keys.`);
   });

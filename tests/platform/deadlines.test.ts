@@ -42,6 +42,15 @@ describe('deadlines: every wait for the database ends', () => {
     expect(row?.limit_ms).toBeLessThan(DEADLINES.query_ms);
   });
 
+  test('deadlines: a copy of whole tables has none, whatever the database or its user sets', async () => {
+    await using database = openDatabase(address, 1);
+    const connection = database.openCopyConnection();
+    const rows = await connection`
+      select distinct source from pg_settings where name in ('statement_timeout', 'lock_timeout')`;
+    expect([...rows]).toEqual([{ source: 'client' }]);
+    await connection.end();
+  });
+
   for (const way of ['over the socket', 'over TCP'] as const) {
     test(`a statement that takes too long, ${way}: DATABASE_BUSY, and PostgreSQL cancels it`, async () => {
       await using database = openDatabase(way === 'over TCP' ? { url: proxied.url } : address, 1, SHORT);
@@ -140,7 +149,7 @@ describe('deadlines: every wait for the database ends', () => {
   });
 
   const FROZEN = [
-    { at: 'before it has the lock', text: 'statement_timeout =' },
+    { at: 'when it connects', text: 'idle_session_timeout' },
     { at: 'when it asks for the lock', text: 'pg_try_advisory_lock' },
   ];
   for (const { at, text } of FROZEN) {

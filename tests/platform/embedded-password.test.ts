@@ -2,9 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { statSync, writeFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { connectEmbedded } from '../../src/platform/database/connect.ts';
 import { replaceLostPassword, requirePassword } from '../../src/platform/database/embedded-password.ts';
 import { rootCodeOf } from '../../src/platform/database/failures.ts';
+import { StartError } from '../../src/platform/errors.ts';
 import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
+import { sharedFiles } from '../support/postgres-cluster.ts';
+import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WRONG = '28P01';
@@ -97,4 +101,17 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
       ]);
     },
   );
+
+  test('whose password was restored from another time does not start, and says which file to remove', async () => {
+    await protect();
+    const { directory } = postgres_directory;
+    const file = join(directory, 'pgpass');
+    writeFileSync(file, '*:*:*:muster:of-another-time\n');
+    const options = { directory, files_directory: await sharedFiles(), is_durable: false, events: { emit() {} } };
+    expect((await rejectionOf(StartError, connectEmbedded(options, 2))).message).toBe(
+      `The embedded PostgreSQL does not accept the password in ${file}: remove that file, and start Muster again.`,
+    );
+    await rm(file);
+    await (await connectEmbedded(options, 2))[Symbol.asyncDispose]();
+  });
 });

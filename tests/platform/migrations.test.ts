@@ -2,8 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
 import { type Database, LOCKS, openDatabase } from '../../src/platform/database/database.ts';
-import { describeUnavailability, rootCodeOf } from '../../src/platform/database/failures.ts';
+import { describeUnavailability, rootCodeOf, toServiceError } from '../../src/platform/database/failures.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
+import { ServiceError } from '../../src/platform/errors.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
@@ -116,6 +117,20 @@ describe('migrations of an empty database', () => {
       'd',
     ]);
     expect(running_max).toBe(1);
+  });
+
+  test('exclusively: work whose connection is lost, and with it the lock, is told so, gets no other one, and fails', async () => {
+    const readPid = sql`select pg_backend_pid() as pid`;
+    let later: unknown;
+    const working = database.exclusively(LOCKS.first_start, async (connection, lost) => {
+      const [row] = await connection.execute<{ pid: number }>(readPid);
+      await database.queries.execute(sql`select pg_terminate_backend(${row?.pid ?? 0})`);
+      await waitFor(() => lost.aborted, 'the loss of the lock');
+      later = await connection.execute(readPid).catch((error: unknown) => error);
+    });
+    expect((await rejectionOf(ServiceError, working)).code).toBe('DATABASE_UNAVAILABLE');
+    expect(toServiceError(later)?.code).toBe('DATABASE_UNAVAILABLE');
+    expect(await database.exclusively(LOCKS.first_start, async () => 'free')).toBe('free');
   });
 
   test('exclusively: work under different locks runs concurrently', async () => {

@@ -4,7 +4,7 @@ import { ServiceError, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, type EmbeddedPostgres, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
-import { readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
+import { passwordFile, readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
 import { describeUnavailability, rootCodeOf, rootMessageOf } from './failures.ts';
 
 /** The server_version_num of PostgreSQL 15. */
@@ -42,9 +42,24 @@ export async function connectDatabase(
   pool_max: number,
   signal?: AbortSignal,
 ): Promise<Database> {
+  return await connectUsable(address, pool_max, { signal, describeProblem: describeExternalProblem });
+}
+
+interface ConnectOptions {
+  signal?: AbortSignal | undefined;
+  /** Says what an operator can do about a failure, by the code and the message of PostgreSQL or TLS. */
+  describeProblem(failure: Failure): string;
+}
+
+interface Failure {
+  code: string;
+  message: string;
+}
+
+async function connectUsable(address: DatabaseAddress, pool_max: number, options: ConnectOptions): Promise<Database> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openAt(address, pool_max));
-  await assertUsable(database, signal);
+  await assertUsable(database, options);
   opened.move();
   return database;
 }
@@ -55,7 +70,9 @@ export async function connectEmbedded(options: EmbeddedOptions, pool_max: number
   await replaceLostPassword(options.directory);
   const server = opened.use(await openEmbedded(options));
   const embedded = { directory: options.directory, is_root: process.getuid?.() === 0 };
-  const database = opened.use(await connectDatabase(await requirePassword(server, embedded), pool_max));
+  const address = await requirePassword(server, embedded);
+  const describeProblem = describeEmbeddedProblem(options.directory);
+  const database = opened.use(await connectUsable(address, pool_max, { describeProblem }));
   const everything = opened.move();
   return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
@@ -65,7 +82,8 @@ export async function connectRunningEmbedded(directory: string, pool_max: number
   const connection = findEmbeddedPostgres(directory);
   if (!connection) throw new StartError(`No PostgreSQL runs in ${directory} yet: repeat this once Muster is ready.`);
   const password = readEmbeddedPassword(directory);
-  return await connectDatabase({ ...connection, ...(password === undefined ? {} : { password }) }, pool_max);
+  const address = { ...connection, ...(password === undefined ? {} : { password }) };
+  return await connectUsable(address, pool_max, { describeProblem: describeEmbeddedProblem(directory) });
 }
 
 function openAt(address: DatabaseAddress, pool_max: number): Database {
@@ -92,22 +110,15 @@ async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres>
   }
 }
 
-async function assertUsable({ queries }: Database, signal: AbortSignal | undefined): Promise<void> {
+async function assertUsable({ queries }: Database, { signal, describeProblem }: ConnectOptions): Promise<void> {
   const reading = queries.execute<{ version: number }>(
     sql`select current_setting('server_version_num')::int as version`,
   );
   const [row] = await answerInTime(reading, signal).catch((cause: unknown) => {
     if (signal?.aborted) throw signal.reason;
-    const failure = `${rootCodeOf(cause)} ${rootMessageOf(cause)}`;
-    const [, sentence] = REFUSALS.find(([refusal]) => refusal.test(failure)) ?? [];
-    if (sentence === undefined && describeUnavailability(cause) !== undefined) throw cause;
-    const reason = rootCodeOf(cause) || rootMessageOf(cause);
-    throw new StartError(
-      sentence ?? `The PostgreSQL at DATABASE_URL cannot be used (${reason}): correct the address.`,
-      {
-        cause,
-      },
-    );
+    const failure = { code: rootCodeOf(cause), message: rootMessageOf(cause) };
+    if (findRefusal(failure) === undefined && describeUnavailability(cause) !== undefined) throw cause;
+    throw new StartError(describeProblem(failure), { cause });
   });
   if ((row?.version ?? 0) < VERSION_MIN) {
     throw new StartError(
@@ -131,6 +142,26 @@ async function answerInTime<Answer>(answer: PromiseLike<Answer>, signal: AbortSi
   }
 }
 
+function findRefusal({ code, message }: Failure): string | undefined {
+  const [, sentence] = REFUSALS.find(([refusal]) => refusal.test(`${code} ${message}`)) ?? [];
+  return sentence;
+}
+
+function describeExternalProblem(failure: Failure): string {
+  const { code, message } = failure;
+  return (
+    findRefusal(failure) ?? `The PostgreSQL at DATABASE_URL cannot be used (${code || message}): correct the address.`
+  );
+}
+
+function describeEmbeddedProblem(directory: string): (failure: Failure) => string {
+  return ({ code, message }) =>
+    code === WRONG_PASSWORD
+      ? `The embedded PostgreSQL does not accept the password in ${passwordFile(directory)}: remove that file, and start Muster again.`
+      : `The embedded PostgreSQL in ${directory} cannot be used: ${message} (${code}).`;
+}
+
+const WRONG_PASSWORD = '28P01';
 /** Problems that only an operator can fix, by the code and the message of PostgreSQL or TLS. */
 const REFUSALS: [refusal: RegExp, sentence: string][] = [
   [/^28P01/, 'PostgreSQL refuses the user or the password of DATABASE_URL: correct them.'],

@@ -19,6 +19,10 @@ const EXCLUSIVE_TIMEOUT_MS = 15 * 60_000;
 /** For a server that does not apply its own timeout, because it no longer answers. */
 const EXCLUSIVE_DEADLINE_MS = EXCLUSIVE_TIMEOUT_MS + 10_000;
 const LOCK_RETRY_EVERY_MS = 100;
+/** PostgreSQL's longest timeout. postgres.js does not send 0, so a timeout of the database or its user would stay. */
+const NO_TIMEOUT_MS = 2_147_483_647;
+/** Shorter than networks remember silent connections. */
+const LOCK_USED_EVERY_MS = 60_000;
 
 type ClientOptions = postgres.Options<Record<string, never>>;
 
@@ -32,10 +36,24 @@ const DEDICATED: ClientOptions = {
   connection: { enable_seqscan: 'off', plan_cache_mode: 'force_generic_plan' },
 };
 
+/** postgres.js would renew the connection after half an hour or more, and lose the lock. */
+const EXCLUSIVE: ClientOptions = {
+  max_lifetime: null,
+  connection: {
+    statement_timeout: EXCLUSIVE_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: EXCLUSIVE_TIMEOUT_MS,
+    idle_session_timeout: NO_TIMEOUT_MS,
+  },
+};
+
 /** For copies of whole tables, which take long if the tables are large. */
 const UNLIMITED: ClientOptions = {
   max_lifetime: null,
-  connection: { statement_timeout: 0, idle_in_transaction_session_timeout: 0, lock_timeout: 0 },
+  connection: {
+    statement_timeout: NO_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: NO_TIMEOUT_MS,
+    lock_timeout: NO_TIMEOUT_MS,
+  },
 };
 
 const SEVERAL_HOSTS = /^\w+:\/\/[^/?]*,/;
@@ -79,11 +97,12 @@ export interface Database extends AsyncDisposable {
   /**
    * Runs work under an advisory lock of PostgreSQL, which one process on the database holds at a time. `connection` is the
    * connection that holds it. Throws DATABASE_BUSY if another process holds it for 15 minutes, or PostgreSQL does not
-   * answer. `signal` ends the wait for the lock, which then throws its reason.
+   * answer. `signal` ends the wait for the lock, which then throws its reason. If the connection is lost, and with it the
+   * lock, `lost` is aborted, the connection is not replaced, and this throws DATABASE_UNAVAILABLE once the work has ended.
    */
   exclusively<Result>(
     lock: number,
-    work: (connection: PostgresJsDatabase) => Promise<Result>,
+    work: (connection: PostgresJsDatabase, lost: AbortSignal) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result>;
   /** Opens one connection without deadlines, to copy whole tables. The caller ends it. */
@@ -141,13 +160,24 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       };
     },
     async exclusively(lock, work, signal) {
-      // postgres.js would renew the connection after half an hour or more, and lose the lock.
-      const client_of_lock = connect(address, 1, { max_lifetime: null });
+      const lost = new AbortController();
+      let is_working = false;
+      const onclose = () => {
+        if (!is_working) return;
+        const cause = Object.assign(new Error('the connection that held the lock was lost'), { code: 'LOCK_LOST' });
+        lost.abort(new ServiceError('DATABASE_UNAVAILABLE', {}, { cause }));
+        void client_of_lock.end({ timeout: 0 });
+      };
+      const client_of_lock = connect(address, 1, { ...EXCLUSIVE, onclose });
       try {
         await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock, signal);
+        is_working = true;
         const limits = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
-        return await work(drizzle(withDeadlines(client_of_lock, { ...deadlines, ...limits }, { is_prepared: false })));
+        const connection = drizzle(withDeadlines(client_of_lock, { ...deadlines, ...limits }, { is_prepared: false }));
+        using _ = useEvery(LOCK_USED_EVERY_MS, client_of_lock);
+        return await work(connection, lost.signal).finally(() => lost.signal.throwIfAborted());
       } finally {
+        is_working = false;
         // Does not wait: the work is done, and a lost connection would never end by itself.
         await client_of_lock.end({ timeout: 0 });
       }
@@ -164,8 +194,6 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
  * lock looks like one that a frozen server never answers.
  */
 async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: AbortSignal): Promise<void> {
-  await connection.execute(sql.raw(`set statement_timeout = ${EXCLUSIVE_TIMEOUT_MS}`));
-  await connection.execute(sql.raw(`set idle_in_transaction_session_timeout = ${EXCLUSIVE_TIMEOUT_MS}`));
   const give_up_at = performance.now() + EXCLUSIVE_TIMEOUT_MS;
   while (performance.now() < give_up_at) {
     signal?.throwIfAborted();
@@ -177,6 +205,13 @@ async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: A
   }
   const cause = Object.assign(new Error('another process holds the lock'), { code: 'LOCK_HELD' });
   throw new ServiceError('DATABASE_BUSY', {}, { cause });
+}
+
+/** Uses a connection regularly, so that no network forgets it while the work does something else. */
+function useEvery(every_ms: number, client: postgres.Sql): Disposable {
+  // If it fails, the connection closes.
+  const timer = setInterval(() => void client`select 1`.catch(() => {}), every_ms);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 /** Takes some megabytes of the server's disk and frees them again. */

@@ -66,7 +66,8 @@ export async function replaceLostPassword(directory: string): Promise<void> {
 /** Returns the password of the embedded PostgreSQL in a directory; undefined if it asks for none. */
 export const readEmbeddedPassword = (directory: string): string | undefined => readPassword(passwordFile(directory));
 
-const passwordFile = (directory: string) => join(directory, 'pgpass');
+/** Returns the path of the file with the password. */
+export const passwordFile = (directory: string) => join(directory, 'pgpass');
 
 /** Reads the password from a file in the form of libpq, whose programs can use it too. Undefined if there is none. */
 function readPassword(file: string): string | undefined {

@@ -18,7 +18,7 @@ const RETRY = /^(40001|40P01)$/;
 const DESCRIPTIONS: [codes: RegExp, what: string][] = [
   [/^ECONNREFUSED$/, 'refuses connections'],
   [/^E(NOTFOUND|AI_AGAIN)$/, 'has a host name that cannot be resolved'],
-  [/^ENOENT$/, 'has no socket at the path in DATABASE_URL'],
+  [/^ENOENT$/, 'has no socket at its path'],
   [/^57P03$/, 'is starting up or shutting down'],
   [/^57P0[125]$/, 'is shutting down'],
   [/^53300$/, 'has no connection left'],
@@ -27,6 +27,7 @@ const DESCRIPTIONS: [codes: RegExp, what: string][] = [
   [/^(CONNECT_TIMEOUT|ETIMEDOUT|DATABASE_BUSY)$/, 'does not answer'],
   [/^55P03$/, 'has a table that something else uses, such as a backup'],
   [/^(57014|25P03|40001|40P01)$/, 'is too busy to answer in time'],
+  [/^LOCK_LOST$/, 'closed the connection that this work needs'],
   [/^LOCK_HELD$/, 'is being started, migrated, backed up or restored by another process'],
 ];
 const UNIQUE_VIOLATION = '23505';
