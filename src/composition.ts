@@ -176,7 +176,7 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
 
 type WithGames = Awaited<ReturnType<typeof openGameFeatures>>;
 
-/** Opens what developers have besides: links, the audit log, pictures, the hub, and their sites. */
+/** Opens what else developers have: links, the audit log, pictures, the hub, and their sites. */
 async function openSiteFeatures(
   { config, add, opened }: StepContext,
   with_games: WithGames,

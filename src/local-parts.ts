@@ -160,7 +160,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   };
 }
 
-/** Releases a port, without a look at all processes where nothing was held. */
+/** Releases a port. Skips the search through all processes if nothing was held. */
 function releaseIfHeld(file: string): void {
   if (existsSync(file)) releaseHold(file);
 }

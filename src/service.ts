@@ -50,7 +50,7 @@ interface ServiceOptions {
   signal?: AbortSignal;
 }
 
-/** The time after which a start answers requests that it is not ready, as while the database is migrated or recovers. */
+/** A start that takes longer answers requests with "not ready", as while the database is migrated or recovers. */
 const ANSWERS_AFTER_MS = 1_000;
 /** How long a stop waits for steps of the background work, but at most for half of `lost_after_ms`. */
 const STEPS_END_WITHIN_MS = 15_000;

@@ -478,7 +478,8 @@ export const CATALOGUE = {
   },
   WATCH_TOO_MANY_FRAMES: {
     status: 429,
-    message: 'The client sent more than {limit} frames in a second. Wait, then send fewer.',
+    message:
+      'The client sends frames too fast: at most {at_once} at once, then {limit} a second. Wait, then send fewer.',
   },
   WATCH_UPGRADE_REQUIRED: {
     status: 400,

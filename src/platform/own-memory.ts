@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { systemCall } from './containment/system-calls.ts';
 
 const PR_SET_DUMPABLE = 4;
-/** Positions in /proc/self/stat, counted behind the name: where the initial environment is in memory. */
+/** Fields of /proc/self/stat, counted from the one after the name: where the initial environment is in memory. */
 const [ENVIRONMENT_START, ENVIRONMENT_END] = [47, 48];
 
 /**

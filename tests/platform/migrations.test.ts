@@ -119,7 +119,7 @@ describe('migrations of an empty database', () => {
     expect(running_max).toBe(1);
   });
 
-  test('exclusively: work whose connection is lost, and with it the lock, is told so, gets no other one, and fails', async () => {
+  test('exclusively: work that loses its connection, and with it the lock, gets a signal and no other connection, and fails', async () => {
     const readPid = sql`select pg_backend_pid() as pid`;
     let later: unknown;
     const working = database.exclusively(LOCKS.first_start, async (connection, lost) => {

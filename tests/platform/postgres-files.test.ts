@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test';
-import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readlinkSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
@@ -38,6 +38,15 @@ describe("PostgreSQL's programs", () => {
     writeFileSync(join(files, 'mark'), '');
     expect(await unpackPostgres(directory)).toBe(files);
     expect(readdirSync(files)).toContain('mark');
+  });
+
+  test('that a killed process left unfinished are removed an hour later', async () => {
+    const names = ['young', 'old'].map((age) => `${POSTGRES_FILES_VERSION}.${age}.unfinished`);
+    for (const name of names) mkdirSync(join(parent, name, 'bin'), { recursive: true });
+    const two_hours_ago = Date.now() / 1_000 - 7_200;
+    utimesSync(join(parent, names[1] ?? ''), two_hours_ago, two_hours_ago);
+    await unpackPostgres(parent);
+    expect(readdirSync(parent).sort()).toEqual([POSTGRES_FILES_VERSION, names[0]].sort() as string[]);
   });
 
   test('get their name once they are on the disk, so that a power failure leaves no empty ones', async () => {

@@ -197,10 +197,10 @@ async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: A
   const give_up_at = performance.now() + EXCLUSIVE_TIMEOUT_MS;
   while (performance.now() < give_up_at) {
     signal?.throwIfAborted();
-    const [row] = await connection.execute<{ is_taken: boolean }>(
-      sql`select pg_try_advisory_lock(${lock}) as is_taken`,
+    const [row] = await connection.execute<{ has_lock: boolean }>(
+      sql`select pg_try_advisory_lock(${lock}) as has_lock`,
     );
-    if (row?.is_taken) return;
+    if (row?.has_lock) return;
     await Bun.sleep(LOCK_RETRY_EVERY_MS);
   }
   const cause = Object.assign(new Error('another process holds the lock'), { code: 'LOCK_HELD' });

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Glob } from 'bun';
 import manifest from '../../../package.json' with { type: 'json' };
@@ -12,6 +12,8 @@ export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-p
 /** Returns where the build puts the archive for executables of a processor. */
 export const postgresArchive = (arch: string) => `dist/postgres-${POSTGRES_FILES_VERSION}-${arch}.tar.zst`;
 
+const UNFINISHED = '.unfinished';
+const ABANDONED_AFTER_MS = 3_600_000;
 const PROGRAMS = ['bin/initdb', 'bin/postgres'];
 
 /** Files that the server does not need: static libraries, build files, embedded SQL for C, pg_ctl. */
@@ -24,7 +26,8 @@ const LEFT_OUT = /\.a$|pkgconfig|pgxs|libecpg|libpgtypes|pg-symlinks\.json|bin\/
 export async function unpackPostgres(parent: string): Promise<string> {
   const directory = join(parent, POSTGRES_FILES_VERSION);
   if (existsSync(directory)) return directory;
-  const unfinished = `${directory}.${crypto.randomUUID()}.unfinished`;
+  await removeAbandoned(parent);
+  const unfinished = `${directory}.${crypto.randomUUID()}${UNFINISHED}`;
   await mkdir(unfinished, { recursive: true, mode: 0o755 });
   if (Bun.isStandaloneExecutable) await extract(findAsset(postgresArchive(process.arch)), unfinished);
   else await copy(unfinished);
@@ -37,6 +40,16 @@ export async function unpackPostgres(parent: string): Promise<string> {
   });
   await syncPath(parent);
   return directory;
+}
+
+/** Removes what killed processes left. A younger folder may be that of another process. */
+async function removeAbandoned(parent: string): Promise<void> {
+  if (!existsSync(parent)) return;
+  const folders = (await readdir(parent)).filter((name) => name.endsWith(UNFINISHED)).map((name) => join(parent, name));
+  for (const folder of folders) {
+    const { mtimeMs } = await stat(folder);
+    if (Date.now() - mtimeMs > ABANDONED_AFTER_MS) await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** The processor that the npm package is for, and the directory from which it is found. */

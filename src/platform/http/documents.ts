@@ -38,19 +38,19 @@ export function documentRoutes({ describe, version, examples, public_url }: Docu
       htmlPage(SWAGGER_PAGE),
     ),
     route('GET', '/swagger/ui.js', { ...page, summary: 'Returns the script of the page /swagger.' }, async () =>
-      file(Bun.file(swaggerScript), 'text/javascript'),
+      fileResponse(Bun.file(swaggerScript), 'text/javascript'),
     ),
     route('GET', '/swagger/ui.css', { ...page, summary: 'Returns the style sheet of the page /swagger.' }, async () =>
-      file(Bun.file(swaggerStyle), 'text/css'),
+      fileResponse(Bun.file(swaggerStyle), 'text/css'),
     ),
     route('GET', '/client.js', { ...page, summary: 'Returns the watch client for pages and programs.' }, async () =>
-      file(await readClient(), 'text/javascript'),
+      fileResponse(await readClient(), 'text/javascript'),
     ),
     route(
       'GET',
       '/muster.schema.json',
       { ...page, summary: 'Returns the JSON schema of muster.yaml, for editors.' },
-      async () => file(JSON.stringify(projectSchema), 'application/json'),
+      async () => fileResponse(JSON.stringify(projectSchema), 'application/json'),
     ),
     route('GET', '/docs/errors', { ...page, summary: 'Returns the page that explains all errors.' }, async () =>
       htmlPage(ERRORS_PAGE),
@@ -76,7 +76,7 @@ ${Object.entries(CATALOGUE)
   .join('\n')}
 </body></html>`;
 
-function file(content: Bun.BunFile | string, type: string): Response {
+function fileResponse(content: Bun.BunFile | string, type: string): Response {
   return new Response(content, {
     headers: { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'max-age=3600' },
   });

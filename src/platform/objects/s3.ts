@@ -13,7 +13,7 @@ const IDLE_MS = 30_000;
 const PAGE_MAX = 1_000;
 const LISTED_MAX = 100_000;
 const REMOVED_AT_ONCE = 16;
-/** What all reads pass on before other requests get their turn. */
+/** Bytes that all reads together pass on before other requests get their turn. */
 const READ_BYTES_EACH_TURN = 1024 ** 2;
 
 /** Failures that only an operator can fix. Others pass once the storage, or a proxy before it, answers again. */

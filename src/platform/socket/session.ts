@@ -280,7 +280,8 @@ export class Session {
     this.#frames_left = Math.min(FRAMES_AT_ONCE_MAX, this.#frames_left + earned) - 1;
     this.#frames_counted_at = now;
     if (this.#frames_left >= 0) return;
-    throw new ServiceError('WATCH_TOO_MANY_FRAMES', { limit: FRAMES_PER_SECOND }, { retry_after_ms: 1_000 });
+    const limits = { at_once: FRAMES_AT_ONCE_MAX, limit: FRAMES_PER_SECOND };
+    throw new ServiceError('WATCH_TOO_MANY_FRAMES', limits, { retry_after_ms: 1_000 });
   }
 
   #refuse(failure: unknown, id: string | undefined): void {

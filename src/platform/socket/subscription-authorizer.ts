@@ -135,8 +135,8 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       const headers = new Headers(origin === null ? {} : { origin });
       const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers, client);
       const caller = bearer ?? player?.caller;
-      const index = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
-      await rate_limiter.count(limitFor(route, index !== undefined), caller, client);
+      const number = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
+      await rate_limiter.count(limitFor(route, number !== undefined), caller, client);
       // The address is known already, so the caller is counted from its first subscription on.
       const freeSlot = watch.takeSlot(readCallerKey(callerKey(caller, client)));
       let reauthorization: ReturnType<typeof reauthorizeOnChange> | undefined;
@@ -151,7 +151,7 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
         const view = await viewOf(route, input);
         return {
           view,
-          number: index,
+          number,
           isSuspended: () => reauthorization?.isSuspended() ?? false,
           leave() {
             reauthorization?.leave();

@@ -6,7 +6,10 @@ import { readVersions } from './versions.ts';
 /** Reads versions by topic; a topic that was never touched has version 0. */
 export type ReadVersions = (names: string[]) => Promise<Map<string, number>>;
 
-/** Returns the number of a state: the sum of its topics' versions, which only rise. */
+/**
+ * Returns the number of a state: the sum of its topics' versions. It falls only if a topic is deleted, or the database
+ * restored.
+ */
 export function stateNumberOf(versions: ReadonlyMap<string, number>): number {
   let total = 0;
   for (const version of versions.values()) total += version;
