@@ -6,7 +6,7 @@ import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
 import type { Presigner, UploadPart } from '../../platform/objects/presign.ts';
-import { createPacer } from '../../platform/pacing.ts';
+import { pace } from '../../platform/pacing.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { startCleaning } from './cleaning.ts';
@@ -133,7 +133,6 @@ export function createUploads({ database, clock, events, objects, presigner }: U
 
   /** Returns the requests that send parts. There may be thousands, so call it outside of a transaction. */
   async function presign({ parts, is_multipart }: UnsentParts): Promise<PresignedRequest[]> {
-    const pace = createPacer();
     const requests: PresignedRequest[] = [];
     for (const part of parts) {
       await pace();
