@@ -60,14 +60,18 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
     proofs,
     database,
     events,
-    /** Checks a request of a client to a namespace whose version has this configuration. */
+    /** Checks a request of a client to a namespace whose version has this configuration, by default of a game of its own. */
     async check(
-      { namespace_id, config }: { namespace_id: string; config: CaptchaConfig },
+      {
+        game_id = crypto.randomUUID(),
+        namespace_id,
+        config,
+      }: { game_id?: string; namespace_id: string; config: CaptchaConfig },
       visitor: Partial<CheckedRequest> = {},
     ): Promise<CheckOutcome> {
       const version_id = crypto.randomUUID();
       configs.set(version_id, config);
-      const namespace = { game_id: crypto.randomUUID(), namespace_id, version_id };
+      const namespace = { game_id, namespace_id, version_id };
       const deadline = { signal: new AbortController().signal };
       const request = { address: HERE, readOrigin: () => undefined, captcha: undefined, deadline };
       let decision: CaptchaDecision | undefined;

@@ -81,7 +81,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
    */
   async function checkWidget(
     widget: rules.Widget,
-    { namespace_id, client_response, address, deadline }: WidgetCheck,
+    { game_id, namespace_id, client_response, address, deadline }: WidgetCheck,
   ): Promise<Checked> {
     const { secret_key } = widget;
     if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
@@ -90,7 +90,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const is_reusable = rules.isTestKey(widget);
     const expire_ts = after(clock.now(), REMEMBERED_FOR_MS);
     if (!is_reusable && !(await store.claimCaptcha(queries, captcha_id, expire_ts))) return USED;
-    const asked = { secret_key, client_response, captcha_id, namespace_id, address, signal: deadline.signal };
+    const asked = { secret_key, client_response, captcha_id, game_id, address, signal: deadline.signal };
     const outcome = await askProvider(dependencies, widget, asked);
     if (outcome.is === 'unavailable') {
       reportUnchecked(widget.name, namespace_id, outcome);
@@ -125,7 +125,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
 
   async function decideWithCaptcha(
     config: CaptchaConfig,
-    { client, providers, metadata }: CaptchaContext,
+    { client, game_id, providers, metadata }: CaptchaContext,
     request: CheckedRequest & { captcha: SentCaptcha },
   ): Promise<Decision> {
     if (providers.length === 0) return noKeys();
@@ -140,7 +140,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const verdict =
       provider.name === 'pow'
         ? await checkWork(namespace_id, client_response)
-        : await checkWidget(provider, { ...request, namespace_id, client_response });
+        : await checkWidget(provider, { ...request, game_id, namespace_id, client_response });
     const by = { provider: provider.name, ...(verdict.exchange && { exchange: verdict.exchange }) };
     if (verdict.is === 'solved') {
       const verify_ts = clock.now();
@@ -158,14 +158,14 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
 
   async function tryProvider(
     provider: rules.Provider,
-    { namespace_id }: NamespaceVersion,
+    { game_id }: NamespaceVersion,
     { address, deadline }: Omit<CheckedRequest, 'captcha'>,
   ): Promise<ProviderTrial> {
     if (provider.name === 'pow') return { provider: 'pow', are_keys_accepted: true, reasons: [] };
     const { name, secret_key } = provider;
     if (secret_key === undefined) return { provider: name, are_keys_accepted: false, reasons: ['unknown-domain'] };
     const captcha_id = crypto.randomUUID();
-    const asked = { secret_key, client_response: UNSOLVED, captcha_id, namespace_id, address, signal: deadline.signal };
+    const asked = { secret_key, client_response: UNSOLVED, captcha_id, game_id, address, signal: deadline.signal };
     const outcome = await askProvider(dependencies, provider, asked);
     const are_keys_accepted = rules.areKeysAccepted(outcome);
     return {
@@ -178,7 +178,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
 
   async function check(
     config: CaptchaConfig,
-    { namespace_id }: NamespaceVersion,
+    { game_id, namespace_id }: NamespaceVersion,
     request: CheckedRequest,
     note: (decision: CaptchaDecision) => void,
   ): Promise<void> {
@@ -186,6 +186,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const providers = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
     const context = {
       client: { namespace_id, connection: networkOf(address) },
+      game_id,
       providers,
       metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
     };
@@ -240,9 +241,10 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   };
 }
 
-/** The context of a check: the client, the providers of the version, and the metadata of a refusal. */
+/** The context of a check: the client, its game, the providers of the version, and the metadata of a refusal. */
 interface CaptchaContext {
   client: store.NamespaceClient;
+  game_id: string;
   providers: rules.Provider[];
   metadata: Record<string, unknown>;
 }
@@ -255,6 +257,7 @@ interface Decision {
 
 /** The response of a client to check with its provider. */
 interface WidgetCheck extends CheckedRequest {
+  game_id: string;
   namespace_id: string;
   client_response: string;
 }
@@ -273,8 +276,10 @@ type Checked = rules.Verdict & Pick<Outcome, 'exchange'>;
 const SOLVED: Checked = { is: 'solved' };
 const USED: Checked = { is: 'refused', reasons: ['used-before'] };
 
-/** Identifies a captcha without revealing it. Games with the same keys get the same
- * id, because the provider accepts a captcha only once for these keys. */
+/**
+ * Identifies a captcha without revealing it. Games with the same keys get the same id, because the provider accepts a captcha
+ * only once for these keys.
+ */
 function digest(parts: string[]): string {
   return new Bun.CryptoHasher('sha256').update(parts.join('\0')).digest('base64url');
 }

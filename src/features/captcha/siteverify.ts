@@ -27,7 +27,8 @@ interface CaptchaCheck {
   secret_key: string;
   client_response: string;
   captcha_id: string;
-  namespace_id: string;
+  /** The game of the client. */
+  game_id: string;
   /** The address of the client. */
   address: string;
   signal: AbortSignal;
@@ -64,7 +65,7 @@ async function askOnce(
   timeout_ms: number,
 ): Promise<Outcome> {
   const idempotency_key = Bun.randomUUIDv5(check.captcha_id, IDEMPOTENCY_NAMESPACE);
-  const { signal, namespace_id } = check;
+  const { signal, game_id } = check;
   const url = widget.name === 'hcaptcha' ? siteverify.hcaptcha_url : siteverify.turnstile_url;
   const form = siteverifyForm(widget, { ...check, idempotency_key });
   const measure = startTimer();
@@ -83,7 +84,8 @@ async function askOnce(
       signal,
       // The operator chose this target, not a developer.
       trusts_target: true,
-      account: namespace_id,
+      // A game with many captchas must not delay those of others, however many namespaces it has.
+      account: `game ${game_id}`,
     });
     const { status } = answer;
     const body = readJson(answer);
