@@ -19,3 +19,20 @@ test('dedicated connection: PostgreSQL uses one plan for every run of a statemen
       and statement not like '%pg_prepared_statements%'`);
   expect([...plans]).toEqual([{ generic_plans: 10, custom_plans: 0 }]);
 });
+
+test('dedicated connection: a statement that PostgreSQL ends because of a deadlock is repeated', async () => {
+  await using opened = await openTestDatabase();
+  await using database = openDatabase(opened.address, 1);
+  await database.queries.execute(sql`create sequence attempts`);
+  // A sequence keeps its value when the statement is undone.
+  await database.queries.execute(sql`
+    create function succeed_at_second() returns bigint language plpgsql as $$
+      declare attempt bigint := nextval('attempts');
+      begin
+        if attempt = 1 then raise exception 'deadlock detected' using errcode = 'deadlock_detected'; end if;
+        return attempt;
+      end $$`);
+  const connection = database.openDedicatedConnection();
+  const rows = await connection.execute(sql`select succeed_at_second()::int as attempt`);
+  expect([...rows]).toEqual([{ attempt: 2 }]);
+});

@@ -1,12 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import {
-  type Database,
-  type DatabaseAddress,
-  openDatabase,
-  type Queries,
-  type Tx,
-} from '../../src/platform/database/database.ts';
+import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../src/platform/database/database.ts';
+import type { DedicatedConnection } from '../../src/platform/database/dedicated-connection.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -203,7 +198,7 @@ describe('a transaction', () => {
 
 test('dedicated connections look up rows by an index, even in a table that was empty when the statement was planned', async () => {
   const wanted = sql`unnest('{a,b,c,d,e,f,g,h,i,j,k,l}'::text[]) as wanted (name)`;
-  const planOf = async (queries: Pick<Queries, 'execute'>) =>
+  const planOf = async (queries: DedicatedConnection) =>
     JSON.stringify(await queries.execute(sql`explain select from ${wanted} join counters using (name)`));
   expect(await planOf(database.queries)).toContain('Seq Scan on counters');
   expect(await planOf(database.openDedicatedConnection())).not.toContain('Seq Scan');

@@ -5,7 +5,8 @@ import { ServiceError } from '../errors.ts';
 import { DEADLINES, type Deadlines, limit, limitQuery, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
-import { describeUnavailability, isDiskFull, isWorthRetrying } from './failures.ts';
+import { describeUnavailability, isDiskFull } from './failures.ts';
+import { retryConflicts } from './retries.ts';
 import { openSocket } from './socket.ts';
 
 const STATEMENT_TIMEOUT_MS = 10_000;
@@ -13,7 +14,6 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_S = 5;
 /** Short: statements have ended by then, and only abandoned ones and lost connections may still be open. */
 const CLOSE_WITHIN_S = 1;
-const ATTEMPTS_MAX = 5;
 /** Long enough to migrate the largest table. Other processes wait for it. */
 const EXCLUSIVE_TIMEOUT_MS = 15 * 60_000;
 /** For a server that does not apply its own timeout, because it no longer answers. */
@@ -137,15 +137,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       opened.push({ end });
       return connection;
     },
-    async transact(work) {
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await db.transaction(work);
-        } catch (error) {
-          if (attempt === ATTEMPTS_MAX || !isWorthRetrying(error)) throw error;
-        }
-      }
-    },
+    transact: (work) => retryConflicts(() => db.transaction(work)),
     async isFull() {
       // While the database cannot be asked, nothing says that there is room.
       const staysFull = (error: unknown) => isDiskFull(error) || describeUnavailability(error) !== undefined;

@@ -1,14 +1,18 @@
+import type { Assume, SQL } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import type postgres from 'postgres';
-import type { Queries } from './database.ts';
 import { type Deadlines, withDeadlines } from './deadlines.ts';
+import { retryConflicts } from './retries.ts';
 
 /** Runs statements one after another. */
-export type DedicatedConnection = Pick<Queries, 'execute'>;
+export interface DedicatedConnection {
+  execute<Row extends Record<string, unknown>>(statement: SQL): PromiseLike<Assume<Row, postgres.Row>[]>;
+}
 
 /**
- * Opens a connection for some statements only. It connects at the first one. If a statement misses its deadline, a new
- * connection replaces this one, which may be dead: all later statements would wait behind the late one.
+ * Opens a connection for some statements only. It connects at the first one. A statement is repeated after a deadlock or a
+ * serialization failure. If one misses its deadline, a new connection replaces this one, which may be dead: all later
+ * statements would wait behind the late one.
  */
 export function openDedicatedConnection(
   connect: () => postgres.Sql,
@@ -29,9 +33,8 @@ export function openDedicatedConnection(
   let is_ended = false;
   let current = open();
   const connection: DedicatedConnection = {
-    get execute() {
-      return current.queries.execute.bind(current.queries);
-    },
+    execute: <Row extends Record<string, unknown>>(statement: SQL) =>
+      retryConflicts(async () => await current.queries.execute<Row>(statement)),
   };
   const end = (options: { timeout: number }) => {
     is_ended = true;
