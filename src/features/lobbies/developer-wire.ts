@@ -4,6 +4,7 @@ import { Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
 import { gameModeUuid } from './game-mode-uuid.ts';
+import type { LobbyWithoutState } from './store.ts';
 import type { LobbyRow } from './tables.ts';
 
 const LiveLobby = Type.Object(
@@ -67,7 +68,7 @@ export const PastLobbyAnswer = Type.Object({
 export const RemoveAnswer = Type.Object({ did_remove: Type.Boolean() });
 
 export function toLiveLobby(
-  lobby: LobbyRow & { connected_count: number },
+  lobby: LobbyWithoutState & { connected_count: number },
   datacenter_ids: ReadonlyMap<string, string>,
   current_version_id: string,
 ): LiveLobby {

@@ -88,10 +88,10 @@ export function toRegion(
 }
 
 export function toListedLobby(
-  lobby: Omit<VisibleLobby, 'is_ready' | 'is_stopped'>,
-  include_state: boolean,
+  lobby: Omit<VisibleLobby, 'state' | 'is_ready' | 'is_stopped'>,
+  state: string | null | undefined,
 ): Static<typeof ListedLobby> {
-  const { lobby_id, region, game_mode, state, connected_count } = lobby;
+  const { lobby_id, region, game_mode, connected_count } = lobby;
   const { max_players_normal, max_players_direct, max_players_party } = lobby;
   return {
     region_id: region,
@@ -101,10 +101,10 @@ export function toListedLobby(
     max_players_direct,
     max_players_party,
     total_player_count: connected_count,
-    ...(include_state && state !== null ? { state: parseJsonToSendOn(state) } : {}),
+    ...(state == null ? {} : { state: parseJsonToSendOn(state) }),
   };
 }
 
 export function toKnownLobby(lobby: VisibleLobby): KnownLobby {
-  return { ...toListedLobby(lobby, true), is_closed: lobby.is_closed, is_ready: lobby.is_ready };
+  return { ...toListedLobby(lobby, lobby.state), is_closed: lobby.is_closed, is_ready: lobby.is_ready };
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { createSharedReads } from '../../platform/watch/shared-reads.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Coordinates } from '../coordinates.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
@@ -34,9 +35,33 @@ interface ListKey {
   coordinates: Coordinates | undefined;
 }
 
+/** The part of a list that does not depend on the position of the client. */
+type ListedLobbies = Pick<Listing, 'game_modes' | 'lobbies'>;
+
 /** Creates the views that players have of a namespace's lobbies. */
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
   const { queries } = database;
+  const share = createSharedReads<ListedLobbies>();
+
+  async function readListed(namespace_id: string, include_state: boolean): Promise<ListedLobbies> {
+    const namespace = await requireNamespace(namespaces, namespace_id);
+    const [modes, running] = await Promise.all([
+      versions.gameModes(namespace),
+      store.selectCounted(queries, namespace_id),
+    ]);
+    const listed = listedLobbies(
+      running.filter(
+        ({ version_id, game_mode, publicity }) =>
+          version_id === namespace.version_id && publicity !== 'private' && modes.get(game_mode)?.is_listable,
+      ),
+    );
+    const with_state = include_state ? listed.map(({ lobby_id }) => lobby_id) : [];
+    const states = await store.selectStates(queries, with_state);
+    return {
+      game_modes: [...modes.keys()].map((game_mode_id) => ({ game_mode_id })),
+      lobbies: listed.map((lobby) => toListedLobby(lobby, states.get(lobby.lobby_id))),
+    };
+  }
 
   /**
    * The public lobbies of the current version. Shows closed ones, and an empty one only if no lobby of its mode has players.
@@ -50,21 +75,12 @@ export function createListing({ database, namespaces, versions, datacenters }: L
       topics.datacenters(),
     ],
     async read({ namespace_id, include_state, coordinates }) {
-      const namespace = await requireNamespace(namespaces, namespace_id);
-      const [modes, regions, running] = await Promise.all([
-        versions.gameModes(namespace),
+      const [{ game_modes, lobbies }, regions] = await Promise.all([
+        // All positions of clients share a read, because only the regions depend on the position.
+        share(`${namespace_id} ${include_state}`, () => readListed(namespace_id, include_state)),
         datacenters.list(),
-        store.selectCounted(queries, namespace_id),
       ]);
-      const listed = running.filter(
-        ({ version_id, game_mode, publicity }) =>
-          version_id === namespace.version_id && publicity !== 'private' && modes.get(game_mode)?.is_listable,
-      );
-      return {
-        game_modes: [...modes.keys()].map((game_mode_id) => ({ game_mode_id })),
-        regions: regions.map((region) => toRegion(region, coordinates)),
-        lobbies: listedLobbies(listed).map((lobby) => toListedLobby(lobby, include_state)),
-      };
+      return { game_modes, regions: regions.map((region) => toRegion(region, coordinates)), lobbies };
     },
   };
 

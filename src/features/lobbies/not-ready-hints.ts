@@ -3,7 +3,7 @@ import type { Events } from '../../platform/events.ts';
 import type { Machines } from '../machines/machines.ts';
 import type { Servers } from '../servers/servers.ts';
 import { READY_CALL } from './prefixes.ts';
-import type { LobbyRow } from './tables.ts';
+import type { LobbyWithoutState } from './store.ts';
 
 /** Time that a server may run without calling ready before its developer gets a hint. */
 export const HINT_AFTER_MS = 10_000;
@@ -23,7 +23,7 @@ interface HintingDependencies {
 export function createHinting({ clock, events, servers, machines }: HintingDependencies) {
   const hinted = new Set<string>();
 
-  async function hint({ lobby_id, server_id }: LobbyRow): Promise<void> {
+  async function hint({ lobby_id, server_id }: LobbyWithoutState): Promise<void> {
     const last_lines = await servers.lastLinesOf(server_id, LAST_LINES);
     await servers.addLogLine(server_id, HINT);
     hinted.add(lobby_id);
@@ -32,7 +32,7 @@ export function createHinting({ clock, events, servers, machines }: HintingDepen
 
   return {
     /** Reports each server once. `unready`: all lobbies that are older than `HINT_AFTER_MS` and not ready. */
-    async hintAt(unready: LobbyRow[]): Promise<void> {
+    async hintAt(unready: LobbyWithoutState[]): Promise<void> {
       const ids = new Set(unready.map(({ lobby_id }) => lobby_id));
       for (const lobby_id of hinted) if (!ids.has(lobby_id)) hinted.delete(lobby_id);
       const silent = unready.filter(({ lobby_id }) => !hinted.has(lobby_id));

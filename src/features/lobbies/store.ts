@@ -2,6 +2,7 @@ import { and, asc, eq, getTableColumns, gt, isNotNull, isNull, lt, type SQL, sql
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import type { DedicatedConnection } from '../../platform/database/dedicated-connection.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
+import { assert } from '../../platform/errors.ts';
 import { bump, bumpMany, lockTopics } from '../../platform/watch/versions.ts';
 import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
@@ -11,7 +12,8 @@ import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from '.
 
 /** A lobby without its state, which may be long. */
 export type LobbyWithoutState = Omit<LobbyRow, 'state'>;
-const { state: _state, ...WITHOUT_STATE } = getTableColumns(lobbies);
+const { state: _state, ...others } = getTableColumns(lobbies);
+export const WITHOUT_STATE = others;
 
 const LOBBIES_MAX = 100_000;
 const DUE_MAX = 1_000;
@@ -28,14 +30,20 @@ export async function selectLobby(queries: Queries, lobby_id: string): Promise<L
   return row;
 }
 
-const BY_CODE = createQuery<{ namespace_id: string; code: string }, LobbyRow[]>((queries, value) =>
+const BY_ID_WITHOUT_STATE = createQuery<{ lobby_id: string }, LobbyWithoutState[]>((queries, value) =>
   queries
-    .select()
+    .select(WITHOUT_STATE)
     .from(lobbies)
-    .where(
-      and(eq(lobbies.namespace_id, value('namespace_id')), eq(lobbies.code, value('code')), isNull(lobbies.stop_ts)),
-    ),
+    .where(eq(lobbies.lobby_id, value('lobby_id'))),
 );
+
+export async function selectLobbyWithoutState(
+  queries: Queries,
+  lobby_id: string,
+): Promise<LobbyWithoutState | undefined> {
+  const [row] = await BY_ID_WITHOUT_STATE(queries, { lobby_id });
+  return row;
+}
 
 /** Returns the id of the running lobby on a server. */
 export async function selectLobbyOn(queries: Queries, server_id: string): Promise<string | undefined> {
@@ -62,6 +70,15 @@ export async function selectUnreadyOn(queries: Queries, server_ids: string[]) {
     // One server has one running lobby.
     .limit(server_ids.length);
 }
+
+const BY_CODE = createQuery<{ namespace_id: string; code: string }, LobbyRow[]>((queries, value) =>
+  queries
+    .select()
+    .from(lobbies)
+    .where(
+      and(eq(lobbies.namespace_id, value('namespace_id')), eq(lobbies.code, value('code')), isNull(lobbies.stop_ts)),
+    ),
+);
 
 /** Returns the running lobby of a namespace with a code. */
 export async function selectLobbyByCode(
@@ -230,12 +247,12 @@ export async function hasRunning(queries: Queries): Promise<boolean> {
 }
 
 /** A running lobby whose server is ending or has ended. */
-export type AbandonedLobby = LobbyRow & { has_lost_machine: boolean };
+export type AbandonedLobby = LobbyWithoutState & { has_lost_machine: boolean };
 
 /** Returns the running lobbies whose server is ending or has ended. */
 export async function selectAbandoned(queries: Queries): Promise<AbandonedLobby[]> {
   return await queries
-    .select({ ...getTableColumns(lobbies), has_lost_machine: sql<boolean>`${hasLostMachine(lobbies.server_id)}` })
+    .select({ ...WITHOUT_STATE, has_lost_machine: sql<boolean>`${hasLostMachine(lobbies.server_id)}` })
     .from(lobbies)
     .where(and(isNull(lobbies.stop_ts), isEnding(lobbies.server_id)))
     .orderBy(asc(lobbies.create_ts))
@@ -275,9 +292,9 @@ export async function countByMachine(queries: Queries): Promise<Map<string, { lo
 }
 
 /** Returns the running lobbies that were created before a given time and are not ready. */
-export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyRow[]> {
+export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyWithoutState[]> {
   return await queries
-    .select()
+    .select(WITHOUT_STATE)
     .from(lobbies)
     .where(and(isNull(lobbies.stop_ts), isNull(lobbies.ready_ts), lt(lobbies.create_ts, created_before)))
     .orderBy(asc(lobbies.create_ts))
@@ -305,7 +322,9 @@ export async function touchLobby(
     with ${bump([list, topics.lobby(lobby_id), ...others])},
     ${recordChanges(sql`select ${namespace_id}::uuid as namespace_id, ${lobby_id}::uuid as lobby_id`)}
     select topic, version from bumped`);
-  return Number(rows.find(({ topic }) => topic === list)?.version ?? 0);
+  const bumped = rows.find(({ topic }) => topic === list);
+  assert(bumped, 'a statement returns the versions that it bumps');
+  return Number(bumped.version);
 }
 
 /**

@@ -1,7 +1,8 @@
-import { and, desc, eq, getTableColumns, gt, gte, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, gte, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
+import { type LobbyWithoutState, WITHOUT_STATE } from './store.ts';
 import { type LobbyRow, lobbies, type PlayerRow, players } from './tables.ts';
 
 /** The maximum of a namespace (`lobby_count_max`). */
@@ -10,16 +11,16 @@ const HISTORY_PAGE = 64;
 const SEATED_MAX = 1_000;
 const EXPORT_PAGE = 1_000;
 
-/** The columns of a lobby, and how many of its players are connected. */
+/** The columns of a lobby without its state, and how many of its players are connected. */
 const counted = {
-  ...getTableColumns(lobbies),
+  ...WITHOUT_STATE,
   connected_count: sql<number>`(
     select count(*)::int from ${players} as present
     where present.lobby_id = ${lobbies}.lobby_id and present.remove_ts is null and present.connect_ts is not null
   )`,
 };
 
-type CountedLobby = LobbyRow & { connected_count: number };
+type CountedLobby = LobbyWithoutState & { connected_count: number };
 
 const COUNTED = createQuery<{ namespace_id: string }, CountedLobby[]>((queries, value) =>
   queries
@@ -33,6 +34,18 @@ const COUNTED = createQuery<{ namespace_id: string }, CountedLobby[]>((queries, 
 /** Returns the running lobbies of a namespace, the oldest first. */
 export async function selectCounted(queries: Queries, namespace_id: string): Promise<CountedLobby[]> {
   return await COUNTED(queries, { namespace_id });
+}
+
+const STATES = createStatement<{ lobby_ids: string[] }>(
+  (value) => sql`
+    select lobby_id, state from ${lobbies} where lobby_id = any(${value('lobby_ids')}::uuid[]) and state is not null`,
+);
+
+/** Returns the states of lobbies, by their ids. Lobbies without one are missing. */
+export async function selectStates(queries: Queries, lobby_ids: string[]): Promise<Map<string, string>> {
+  if (lobby_ids.length === 0) return new Map();
+  const rows = await queries.execute<{ lobby_id: string; state: string }>(STATES({ lobby_ids }));
+  return new Map(rows.map(({ lobby_id, state }) => [lobby_id, state]));
 }
 
 /** The columns of a lobby that players see. */

@@ -102,3 +102,16 @@ test.each(ENDS)(
     expect(answer.body.metadata).toEqual({ server_id: server.id, exit_code: null, exit_signal: null, ...end });
   },
 );
+
+test('unready: the answer of a find whose lobby a developer ends does not blame the server', async () => {
+  const game = await makeControlledGame(muster, { is_ready: false });
+  const finding = find(muster, game);
+  const lobby_id = await waitForFirstLobby(muster, game);
+  const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${lobby_id}`;
+  expect(await muster.api.ok('DELETE', path, { token: game.cloud_token })).toEqual({ did_remove: true });
+  const answer = await finding;
+  expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
+  expect(answer.body.message).toBe(
+    'The lobby has stopped: it was ended before its server called POST /matchmaker/lobbies/ready. Another request gets another lobby.',
+  );
+});

@@ -33,7 +33,7 @@ export async function waitUntilReady(
 ): Promise<LobbyRow['ports'] | undefined> {
   const { database, watch, request_timeout_ms } = dependencies;
   const readPorts = async () => {
-    const lobby = await store.selectLobby(database.queries, lobby_id);
+    const lobby = await store.selectLobbyWithoutState(database.queries, lobby_id);
     if (!lobby) throw lobbyStopped();
     if (lobby.stop_ts) throw await explainStop(dependencies, lobby);
     return lobby.ports ?? undefined;
@@ -50,16 +50,12 @@ export async function waitUntilReady(
 }
 
 /** Explains why a lobby stopped before it was ready. Players read it, so it does not repeat what the server wrote. */
-async function explainStop({ servers }: ReadinessDependencies, lobby: LobbyRow): Promise<ServiceError> {
+async function explainStop({ servers }: ReadinessDependencies, lobby: store.LobbyWithoutState): Promise<ServiceError> {
   const outcome = await outcomeOf(servers, lobby);
   const { server_id } = lobby;
   const { exit_code = null, exit_signal = null } = outcome ?? {};
   const metadata = { server_id, exit_code, exit_signal };
-  const is_of_machine = lobby.stop_reason === 'machine_lost' || lobby.stop_reason === 'machine_drained';
-  const advice = is_of_machine
-    ? 'Another request gets a lobby on another machine'
-    : 'See the log of the server. Another request will probably fail in the same way';
-  const reason = `${describeEnd(lobby, outcome)}. ${advice}`;
+  const reason = `${describeEnd(lobby, outcome)}. ${adviceAfter(lobby)}`;
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason }, { metadata });
 }
 
@@ -67,7 +63,7 @@ async function explainLateness(
   { database, servers, request_timeout_ms: timeout_ms }: ReadinessDependencies,
   lobby_id: string,
 ): Promise<ServiceError | undefined> {
-  const lobby = await store.selectLobby(database.queries, lobby_id);
+  const lobby = await store.selectLobbyWithoutState(database.queries, lobby_id);
   if (!lobby || lobby.ready_ts) return undefined;
   const { server_id } = lobby;
   const has_started = Boolean((await outcomeOf(servers, lobby))?.started_at);
@@ -82,13 +78,28 @@ async function explainWait(servers: Servers, server_id: string): Promise<string>
   return `no machine has started its server ${server_id} yet${reason === undefined ? '' : `: ${reason}`}`;
 }
 
-async function outcomeOf(servers: Servers, { server_id }: LobbyRow): Promise<Outcome | undefined> {
+async function outcomeOf(servers: Servers, { server_id }: store.LobbyWithoutState): Promise<Outcome | undefined> {
   return (await servers.outcomesOf([server_id])).get(server_id);
 }
 
-function describeEnd({ stop_reason }: LobbyRow, outcome: Outcome | undefined): string {
+/** Returns what to do after a lobby stopped before it was ready. */
+function adviceAfter({ stop_reason }: store.LobbyWithoutState): string {
+  switch (stop_reason) {
+    case 'machine_lost':
+    case 'machine_drained':
+      return 'Another request gets a lobby on another machine';
+    case 'removed':
+    case 'idle':
+      return 'Another request gets another lobby';
+    default:
+      return 'See the log of the server. Another request will probably fail in the same way';
+  }
+}
+
+function describeEnd({ stop_reason }: store.LobbyWithoutState, outcome: Outcome | undefined): string {
   if (stop_reason === 'machine_lost') return 'its machine was lost';
   if (stop_reason === 'machine_drained') return 'its machine is being drained';
+  if (stop_reason === 'removed' || stop_reason === 'idle') return `it was ended before its server called ${READY_CALL}`;
   if (stop_reason === 'not_ready_in_time') return `its server did not call ${READY_CALL} in time`;
   if (outcome?.failure) return 'its server could not be started, or was lost';
   if (outcome?.exit !== undefined) return `its server ${outcome.exit} before it called ${READY_CALL}`;
