@@ -5,7 +5,7 @@ import { createCaptcha } from '../../src/features/captcha/captcha.ts';
 import { createDatacenters } from '../../src/features/datacenters/datacenters.ts';
 import { createAbandonedSeats } from '../../src/features/lobbies/abandoned-seats.ts';
 import { createLobbies } from '../../src/features/lobbies/lobbies.ts';
-import { startReconciling } from '../../src/features/lobbies/reconcile.ts';
+import { type ReconcileDependencies, startReconciling } from '../../src/features/lobbies/reconcile.ts';
 import type { CreateBody, FindBody, JoinAnswer } from '../../src/features/lobbies/wire.ts';
 import { createNamespaces } from '../../src/features/namespaces/namespaces.ts';
 import { createLogs } from '../../src/features/servers/logs.ts';
@@ -181,6 +181,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     servers,
     datacenters,
     tokens,
+    watch: observed_watch,
     receipts: lobbies.receipts,
     /** Sends a request for seats, as a player of a namespace. */
     ask(namespace_id: string, wanted: SeatRequestBody): SentRequest {
@@ -229,8 +230,11 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
       withheld = [];
       for (const deliver of delivered) deliver();
     },
-    /** One step of the background work. */
-    async reconcile(): Promise<void> {
+    /** One step of the background work, with parts of it changed. Returns its events. */
+    async reconcile({
+      versions: changed_versions,
+      ...change
+    }: Partial<ReconcileDependencies> = {}): Promise<ServiceEvent[]> {
       const working = new AbortController();
       // The last read of a step. An earlier failure ends the step too.
       const listKeptWarm = async () => {
@@ -238,7 +242,9 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         return await versions.listKeptWarm();
       };
       const failures: unknown[] = [];
+      const emitted: ServiceEvent[] = [];
       const emit = (event: ServiceEvent) => {
+        emitted.push(event);
         if (event.event !== 'loop_failed') return;
         failures.push(event.cause);
         working.abort();
@@ -252,10 +258,11 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
         machines: LONE_MACHINE,
         avoided: NO_AVOIDED_LOBBIES,
         abandoned_seats,
-        versions: { ...versions, listKeptWarm },
+        versions: { ...versions, ...changed_versions, listKeptWarm },
       };
-      await startReconciling({ ...times, ...features }, working.signal).stopped;
+      await startReconciling({ ...times, ...features, ...change }, working.signal).stopped;
       if (failures.length > 0) throw new Error('the background work failed', { cause: failures[0] });
+      return emitted;
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };

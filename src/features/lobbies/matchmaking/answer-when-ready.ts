@@ -40,13 +40,15 @@ export async function answerWhenReady(
   draft?.recordSeat(seat);
   try {
     const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, deadline));
-    if (!ports || deadline.is_over) throw deadline.toError();
+    if (!ports) throw deadline.toError();
     draft?.recordStage('ready');
     const region = (await datacenters.list()).find(({ slug }) => slug === seat.region);
     const player_tokens: string[] = [];
     for (const player_id of playerIdsOf(players)) {
       player_tokens.push(await tokens.issue({ kind: 'player', player_id }));
     }
+    // The exchange drops an answer after the deadline, so the client would not get its seats.
+    if (deadline.is_over) throw deadline.toError();
     const lobby = {
       lobby_id: seat.lobby_id,
       ...(seat.code === null ? {} : { code: seat.code }),
@@ -54,7 +56,8 @@ export async function answerWhenReady(
     };
     return toJoinAnswer(lobby, toPorts(ports, addressOf), player_tokens);
   } catch (error) {
-    await releaseSeats(dependencies, players);
+    // If the release fails too, the seats end at their deadline. The client needs to know the first error.
+    await releaseSeats(dependencies, players).catch(() => {});
     throw error;
   }
 }

@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import {
+  type AnswerDependencies,
+  answerWhenReady,
+} from '../../../src/features/lobbies/matchmaking/answer-when-ready.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
+import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { type Matchmaker, openMatchmaker } from '../../support/matchmaker.ts';
+import { shareService } from '../../support/suite.ts';
+import { watchQueries } from '../../support/unnotified-rounds.ts';
+
+const muster = shareService();
+
+/** A committed seat in a lobby that is ready, whose request ends when the test says so. */
+async function takeSeat({ database }: Pick<Matchmaker, 'database'>) {
+  const { namespace_id, ...game } = await makeControlledGame(muster);
+  const { lobby_id } = await seatOf(find(muster, { namespace_id, ...game }));
+  const [player] = await database.queries.execute<{ player_id: string }>(sql`
+    select player_id from players where lobby_id = ${lobby_id}`);
+  const deadline = {
+    signal: new AbortController().signal,
+    ends_at: Number.POSITIVE_INFINITY,
+    is_over: false,
+    toError: () => new ServiceError('API_CLIENT_GONE', {}),
+  };
+  return {
+    seat: { lobby_id, code: null, region: 'local', ports: {}, is_new: false },
+    players: { namespace_id, player_id: player?.player_id ?? '' },
+    deadline,
+    draft: undefined,
+  };
+}
+
+const answerOf = (matchmaker: Matchmaker, change: Partial<AnswerDependencies>): AnswerDependencies => ({
+  ...matchmaker,
+  clock: muster.clock,
+  addressOf: () => undefined,
+  request_timeout_ms: 60_000,
+  onLeft() {},
+  ...change,
+});
+
+test('answer: a request that ends while its tokens are issued keeps no seat', async () => {
+  await using matchmaker = await openMatchmaker(muster);
+  const held = await takeSeat(matchmaker);
+  const tokens = {
+    ...matchmaker.tokens,
+    issue: (...claims: Parameters<typeof matchmaker.tokens.issue>) => {
+      held.deadline.is_over = true;
+      return matchmaker.tokens.issue(...claims);
+    },
+  };
+  const answering = answerWhenReady(answerOf(matchmaker, { tokens }), held);
+  await expect(answering).rejects.toMatchObject({ code: 'API_CLIENT_GONE' });
+  expect(await muster.inspector.removeReasons(held.players.namespace_id)).toEqual(['request_ended']);
+});
+
+test('answer: if the seat cannot be released either, the error is why the request ended', async () => {
+  await using matchmaker = await openMatchmaker(muster);
+  const held = await takeSeat(matchmaker);
+  held.deadline.is_over = true;
+  let attempts = 0;
+  const database = watchQueries(matchmaker.database, () => {
+    attempts += 1;
+    throw new ServiceError('DATABASE_UNAVAILABLE', {});
+  });
+  const answering = answerWhenReady(answerOf(matchmaker, { database }), held);
+  await expect(answering).rejects.toMatchObject({ code: 'API_CLIENT_GONE' });
+  expect(attempts).toBe(1);
+});
