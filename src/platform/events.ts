@@ -92,6 +92,7 @@ export type ServiceEvent =
   | { event: 'lobby_not_ready'; lobby_id: string; server_id: string; hint: string; last_lines: string[] }
   | { event: 'lobby_stopped'; lobby_id: string; reason: string }
   | { event: 'lobby_not_stopped'; lobby_id: string; reason: string; cause: unknown }
+  | { event: 'lobbies_step_failed'; step: LobbiesStep; namespace_id: string; cause: unknown }
   | { event: 'seats_expired'; reason: string; count: number }
   | { event: 'captcha_not_checked'; provider: string; namespace_id: string; reasons: string[]; cause?: unknown }
   | { event: 'outbound_target_paused'; account: string; origin: string }
@@ -99,6 +100,9 @@ export type ServiceEvent =
   | { event: 'superseded_parts_not_removed'; upload_id: string; cause: unknown }
   | { event: 'file_not_compressed'; upload_id: string; cause: unknown }
   | { event: 'identity_forgotten'; identity_id: string };
+
+/** A step of the background work on the lobbies of a namespace: removes seats, ends empty lobbies, hints at missing calls. */
+export type LobbiesStep = 'seats' | 'idle' | 'hints';
 
 export type EventName = ServiceEvent['event'];
 
@@ -182,6 +186,7 @@ export const LEVELS: Record<EventName, EventLevel> = {
   lobby_not_ready: 'warn',
   lobby_stopped: 'info',
   lobby_not_stopped: 'error',
+  lobbies_step_failed: 'error',
   seats_expired: 'info',
   captcha_not_checked: 'warn',
   outbound_target_paused: 'warn',

@@ -221,14 +221,16 @@ export abstract class MatchmakingState {
     }
   }
 
-  /** Ends the lobbies that were empty for longest, beyond those that their game mode keeps. */
+  /** Ends empty lobbies beyond those that their game mode keeps: first those that are not ready, then the longest empty. */
   protected endSurplus(hasEnded: (lobby_id: string) => boolean): void {
     const rank = (one: LobbyState) => (one.idle_since_ms ?? 0) - (hasEnded(one.lobby_id) ? 0.5 : 0);
     const pools = Map.groupBy(this.idleLobbies(), ({ game_mode, region }) => `${game_mode} ${region}`);
     for (const pool of pools.values()) {
       const surplus = pool.length - this.idleMaxOf(pool[0]?.game_mode ?? '');
-      const longest_first = pool.toSorted((one, other) => rank(one) - rank(other));
-      for (const lobby of longest_first.slice(0, Math.max(0, surplus))) this.stop(lobby, 'idle');
+      const in_order = pool.toSorted(
+        (one, other) => Number(one.is_ready) - Number(other.is_ready) || rank(one) - rank(other),
+      );
+      for (const lobby of in_order.slice(0, Math.max(0, surplus))) this.stop(lobby, 'idle');
     }
   }
 

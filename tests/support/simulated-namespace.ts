@@ -158,11 +158,16 @@ export class SimulatedNamespace extends MatchmakingState {
   endDue(): void {
     this.endOverdue();
     const idle = this.idleLobbies();
-    const chosen = new Set(surplusLobbies(idle, () => IDLE_MAX));
-    this.endSurplus((lobby_id) => [...chosen].some((lobby) => lobby.lobby_id === lobby_id));
+    const known = idle.map(({ lobby_id, game_mode, region, is_ready }) => {
+      const ready_ts = is_ready ? new Date(this.now_ms) : null;
+      return { lobby_id, game_mode, region, ready_ts };
+    });
+    const chosen = new Set(surplusLobbies(known, () => IDLE_MAX).map(({ lobby_id }) => lobby_id));
+    this.endSurplus((lobby_id) => chosen.has(lobby_id));
     for (const lobby of idle) {
       const has_ended = lobby.stop_reason !== undefined;
-      if (has_ended !== chosen.has(lobby)) this.addFault(`${lobby.lobby_id} is ${has_ended ? '' : 'not '}surplus`);
+      if (has_ended !== chosen.has(lobby.lobby_id))
+        this.addFault(`${lobby.lobby_id} is ${has_ended ? '' : 'not '}surplus`);
     }
   }
 

@@ -2,6 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Machines } from '../machines/machines.ts';
 import type { Servers } from '../servers/servers.ts';
+import { forEachNamespace } from './namespace-steps.ts';
 import { READY_CALL } from './prefixes.ts';
 import type { LobbyWithoutState } from './store.ts';
 
@@ -9,7 +10,7 @@ import type { LobbyWithoutState } from './store.ts';
 export const HINT_AFTER_MS = 10_000;
 const LAST_LINES = 5;
 
-const HINT = `it has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players are waiting: make this call with SERVICE_TOKEN as the bearer token once the server takes players`;
+const HINT = `this server has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players are waiting: make this call, with SERVICE_TOKEN as the bearer token, once it takes players`;
 
 interface HintingDependencies {
   clock: Clock;
@@ -40,7 +41,10 @@ export function createHinting({ clock, events, servers, machines }: HintingDepen
       const started_before = after(clock.now(), -HINT_AFTER_MS);
       const server_ids = silent.map(({ server_id }) => server_id);
       const running = await servers.selectRunningHere({ node_ids: machines.heldIds(), server_ids, started_before });
-      for (const lobby of silent) if (running.has(lobby.server_id)) await hint(lobby);
+      const to_hint = silent.filter(({ server_id }) => running.has(server_id));
+      await forEachNamespace({ events, step: 'hints' }, to_hint, async (_namespace_id, lobbies) => {
+        for (const lobby of lobbies) await hint(lobby);
+      });
     },
   };
 }

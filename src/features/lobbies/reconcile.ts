@@ -15,6 +15,7 @@ import { createEnding } from './ending.ts';
 import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
 import type { PlannedLobby } from './matchmaking/planner.ts';
 import { keepWarm } from './matchmaking/warm-pool.ts';
+import { forEachNamespace } from './namespace-steps.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import { isPreparing, surplusLobbies } from './rules.ts';
 import { adoptSeatTimeout, checkSeats } from './seat-checks.ts';
@@ -54,24 +55,26 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   /** Ends empty lobbies beyond the number that their game mode keeps. */
   async function trimIdle(): Promise<number> {
-    const by_namespace = Map.groupBy(await store.selectIdle(database.queries), ({ namespace_id }) => namespace_id);
+    const all_idle = await store.selectIdle(database.queries);
     const now = clock.now();
     let stopped = 0;
-    for (const [namespace_id, idle] of by_namespace) {
+    await forEachNamespace({ events, step: 'idle' }, all_idle, async (namespace_id, idle) => {
       const namespace = await namespaces.find(namespace_id);
-      const idle_limits = namespace && (await versions.idleLimits(namespace));
-      const idleMax = ({ game_mode, region }: { game_mode: string; region: string }) =>
-        idle_limits?.get(game_mode)?.get(region)?.max ?? 0;
       // An empty lobby may stay only if it has the current version, no player created it, and it is open or prepares itself.
       const mayStay = (lobby: store.LobbyWithoutState) =>
         lobby.version_id === namespace?.version_id &&
         lobby.publicity === null &&
         (!lobby.is_closed || isPreparing(lobby, now));
-      const candidates = idle.filter(mayStay);
       const unwanted = idle.filter((lobby) => !mayStay(lobby));
-      const surplus = surplusLobbies(candidates, idleMax);
-      stopped += await stopAll([...unwanted, ...surplus], 'idle', { only_if_empty: true });
-    }
+      stopped += await stopAll(unwanted, 'idle', { only_if_empty: true });
+      if (!namespace) return;
+      const limits = await versions.idleLimits(namespace);
+      const surplus = surplusLobbies(
+        idle.filter(mayStay),
+        ({ game_mode, region }) => limits.get(game_mode)?.get(region)?.max ?? 0,
+      );
+      stopped += await stopAll(surplus, 'idle', { only_if_empty: true });
+    });
     return stopped;
   }
 
@@ -102,9 +105,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     );
     ended += await drain();
     ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
-    await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
     ended += await checkSeats(dependencies);
-    return ended + (await trimIdle());
+    ended += await trimIdle();
+    await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
+    return ended;
   }
 
   let has_lobbies = false;
@@ -120,11 +124,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       await abandoned_seats.release();
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);
+      // Before lobbies end, which may take seconds: finds would fill up a machine that is drained.
+      await avoided.refresh();
       try {
         return has_lobbies ? await endDue() : 0;
       } finally {
-        // Even if something could not be ended, because finds need the list of avoided lobbies and the warm lobbies.
-        await avoided.refresh();
+        // Even if something could not be ended, because finds need the warm lobbies.
         await keepWarm({ ...dependencies, createPlanned });
       }
     },

@@ -26,8 +26,11 @@ export function isPreparing({ idle_ts, create_ts, ready_ts, closed_ts }: Possibl
   return is_untouched && (ready_ts === null || (closed_ts !== null && closed_ts > preparingSince(now)));
 }
 
-/** Returns the empty lobbies beyond those that their game mode keeps in their region. */
-export function surplusLobbies<Lobby extends { game_mode: string; region: string }>(
+/**
+ * Returns the empty lobbies beyond those that their game mode keeps in their region: first those that are not ready, because
+ * players would wait for them.
+ */
+export function surplusLobbies<Lobby extends { game_mode: string; region: string; ready_ts: Date | null }>(
   longest_empty_first: Lobby[],
   idleMax: (pool: { game_mode: string; region: string }) => number,
 ): Lobby[] {
@@ -35,7 +38,10 @@ export function surplusLobbies<Lobby extends { game_mode: string; region: string
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
     const kept = first ? idleMax(first) : 0;
-    return group.slice(0, Math.max(0, group.length - kept));
+    const unready_first = group.toSorted(
+      (one, other) => Number(one.ready_ts !== null) - Number(other.ready_ts !== null),
+    );
+    return unready_first.slice(0, Math.max(0, group.length - kept));
   });
 }
 

@@ -2,6 +2,7 @@ import type { SQL } from 'drizzle-orm';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
+import { forEachNamespace } from './namespace-steps.ts';
 import { isInUnlocked, removePlayers } from './players-store.ts';
 import {
   type DueLobby,
@@ -11,7 +12,11 @@ import {
   selectDue,
   setNextCheck,
 } from './seat-checks-store.ts';
+import { limitLockWaits } from './store.ts';
 import type { RemoveReason } from './tables.ts';
+
+/** How long a removal of seats waits for the list of a namespace. The other namespaces wait meanwhile. */
+const LOCK_WAIT_MAX_MS = 1_000;
 
 interface SeatCheckDependencies {
   database: Database;
@@ -24,7 +29,7 @@ interface SeatCheckDependencies {
 /**
  * Removes the overdue seats of the lobbies whose check is due (I-M6). Checks of a lobby are never further apart than
  * the time that a new seat has, so a seat taken after a check cannot be overdue before the next one, and taking a seat
- * need not schedule a check. Lobbies that another transaction has locked stay due. Returns how many seats it removed.
+ * need not schedule a check. Lobbies that another transaction has locked stay due, as those of a namespace for which it fails. Returns how many seats it removed.
  */
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;
@@ -62,12 +67,17 @@ async function removeSeats(
   reason: RemoveReason,
 ): Promise<number> {
   let count = 0;
-  for (const [namespace_id, lobbies_there] of Map.groupBy(lobbies, (lobby) => lobby.namespace_id)) {
-    const lobby_ids = lobbies_there.map(({ lobby_id }) => lobby_id);
-    const how = { reason, now: clock.now() };
-    const { removed } = await removePlayers(database.queries, namespace_id, isInUnlocked(lobby_ids, condition), how);
+  await forEachNamespace({ events, step: 'seats' }, lobbies, async (namespace_id, lobbies_there) => {
+    const overdue = isInUnlocked(
+      lobbies_there.map(({ lobby_id }) => lobby_id),
+      condition,
+    );
+    const { removed } = await database.transact(async (tx) => {
+      await limitLockWaits(tx, LOCK_WAIT_MAX_MS);
+      return await removePlayers(tx, namespace_id, overdue, { reason, now: clock.now() });
+    });
     count += removed;
-  }
+  });
   if (count > 0) events.emit({ event: 'seats_expired', reason, count });
   return count;
 }

@@ -153,8 +153,12 @@ describe('plan: for any requests and lobbies', () => {
     );
   });
 
-  test('each pool keeps as many empty lobbies as it may, preferably those that became empty last', () => {
-    const empty = fc.record({ game_mode: fc.constantFrom(...NAMES), region: fc.constantFrom(...NAMES) });
+  test('each pool keeps as many empty lobbies as it may, preferably ready ones, then those that became empty last', () => {
+    const empty = fc.record({
+      game_mode: fc.constantFrom(...NAMES),
+      region: fc.constantFrom(...NAMES),
+      ready_ts: fc.constantFrom(null, new Date(0)),
+    });
     fc.assert(
       fc.property(fc.array(empty), fc.nat(3), fc.nat(3), (lobbies, red_max, blue_max) => {
         const maxOf = ({ game_mode }: { game_mode: string }) => (game_mode === 'red' ? red_max : blue_max);
@@ -162,7 +166,8 @@ describe('plan: for any requests and lobbies', () => {
         for (const lobby of lobbies) {
           const { game_mode, region } = lobby;
           const alike = lobbies.filter((one) => one.game_mode === game_mode && one.region === region);
-          const kept = alike.slice(Math.max(0, alike.length - maxOf(lobby)));
+          const best_last = [...alike.filter(({ ready_ts }) => !ready_ts), ...alike.filter(({ ready_ts }) => ready_ts)];
+          const kept = best_last.slice(Math.max(0, alike.length - maxOf(lobby)));
           expect(surplus.has(lobby)).toBe(!kept.includes(lobby));
         }
       }),
