@@ -10,7 +10,7 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
 import * as rules from './rules.ts';
-import { askProvider, type Outcome, type Siteverify, type SiteverifySettings } from './siteverify.ts';
+import { askProvider, type ProviderAnswer, type Siteverify, type SiteverifySettings } from './siteverify.ts';
 import * as store from './store.ts';
 import type { CaptchaDecision, Challenge, ProviderTrial, Captcha as SentCaptcha } from './wire.ts';
 
@@ -99,7 +99,11 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     return outcome;
   }
 
-  function reportUnchecked(provider: string, namespace_id: string, outcome: Outcome & { is: 'unavailable' }): void {
+  function reportUnchecked(
+    provider: string,
+    namespace_id: string,
+    outcome: ProviderAnswer & { is: 'unavailable' },
+  ): void {
     const { reasons, ...failure } = outcome;
     if (reasons.includes('cancelled')) return;
     const cause = 'cause' in failure ? { cause: failure.cause } : {};
@@ -271,7 +275,7 @@ const noKeys = (): Decision => ({
 });
 
 /** The verdict about a captcha, and the request to its provider if one was sent. */
-type Checked = rules.Verdict & Pick<Outcome, 'exchange'>;
+type Checked = rules.Verdict & Pick<ProviderAnswer, 'exchange'>;
 
 const SOLVED: Checked = { is: 'solved' };
 const USED: Checked = { is: 'refused', reasons: ['used-before'] };

@@ -14,7 +14,7 @@ const COST = 5_000;
 const CHALLENGE_TTL_MS = 300_000;
 
 /** The problem of a solution, or the challenge it solves. */
-type Checked = { problem: string } | { challenge_id: string; expire_ts: Date };
+type CheckedWork = { problem: string } | { challenge_id: string; expire_ts: Date };
 
 /**
  * Creates challenges that cost a client processor time (ALTCHA's protocol, version 2). They are signed, so unsolved
@@ -41,7 +41,7 @@ export function createProofsOfWork({ clock, key: { k } }: { clock: Clock; key: J
       return made as Challenge;
     },
     /** Checks a solution: JSON in base64. The caller checks whether it was used before. */
-    async check(namespace_id: string, client_response: string): Promise<Checked> {
+    async check(namespace_id: string, client_response: string): Promise<CheckedWork> {
       const payload = decode(client_response);
       if (!solved.accepts(payload)) return { problem: 'unreadable' };
       const { challenge, solution } = payload;

@@ -1,5 +1,6 @@
 import { route } from '../../platform/http/route.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
+import { nameAt, PREFIXES } from '../matchmaker-paths.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { Captcha } from './captcha.ts';
 import * as wire from './wire.ts';
@@ -9,9 +10,6 @@ const CHALLENGES = inEachMinute('captcha-challenges', 60);
 
 /** Each asks the providers. */
 const TRIALS = inEachMinute('captcha-trials', 30);
-
-/** The two paths of the matchmaker. */
-const PREFIXES = ['/matchmaker', '/v1'] as const;
 
 export function captchaRoutes(captcha: Captcha, namespaces: Pick<Namespaces, 'get'>) {
   return [...challengeRoutes(captcha), tryRoute(captcha, namespaces)];
@@ -47,7 +45,7 @@ function challengeRoutes(captcha: Captcha) {
       'GET',
       `${prefix}/captcha/challenge`,
       {
-        operation: prefix === '/v1' ? 'createCaptchaChallengeV1' : 'createCaptchaChallenge',
+        operation: nameAt(prefix, 'createCaptchaChallenge'),
         summary: 'Returns a proof of work, if the version uses it. Send its solution with find, join or create.',
         allow: ['public', 'development'],
         is_tokenless: true,

@@ -38,13 +38,17 @@ interface CaptchaCheck {
  * The answer of a provider. `is_spent`: the provider may have used up the captcha, and would refuse it a second time.
  * `exchange`: the last request, if one was made.
  */
-export type Outcome = Verdict & { is_spent: boolean; exchange?: OutboundExchange; cause?: unknown };
+export type ProviderAnswer = Verdict & { is_spent: boolean; exchange?: OutboundExchange; cause?: unknown };
 
 /**
  * Asks a provider whether a captcha was solved. Asks Turnstile a second time within the same time limit if its answer was
  * lost, because the idempotency key marks the repetition.
  */
-export async function askProvider(siteverify: Siteverify, widget: Widget, check: CaptchaCheck): Promise<Outcome> {
+export async function askProvider(
+  siteverify: Siteverify,
+  widget: Widget,
+  check: CaptchaCheck,
+): Promise<ProviderAnswer> {
   const { captcha_timeout_ms } = siteverify;
   if (widget.name === 'hcaptcha') return await askOnce(siteverify, widget, check, captcha_timeout_ms);
   if (check.client_response.length > TURNSTILE_RESPONSE_LENGTH_MAX) {
@@ -63,7 +67,7 @@ async function askOnce(
   widget: Widget,
   check: CaptchaCheck,
   timeout_ms: number,
-): Promise<Outcome> {
+): Promise<ProviderAnswer> {
   const idempotency_key = Bun.randomUUIDv5(check.captcha_id, IDEMPOTENCY_NAMESPACE);
   const { signal, game_id } = check;
   const url = widget.name === 'hcaptcha' ? siteverify.hcaptcha_url : siteverify.turnstile_url;

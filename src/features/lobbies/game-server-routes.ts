@@ -1,9 +1,9 @@
 import { badBody, parseJson } from '../../platform/http/json.ts';
 import { route } from '../../platform/http/route.ts';
 import { Empty } from '../../platform/http/shapes.ts';
+import { nameAt, PREFIXES, type Prefix } from '../matchmaker-paths.ts';
 import { LIMITS } from './limits.ts';
 import type { Lobbies } from './lobbies.ts';
-import { nameAt, PREFIXES, type Prefix } from './prefixes.ts';
 import * as wire from './wire.ts';
 
 const STATE_BYTES_MAX = 65_536;

@@ -1,9 +1,9 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Machines } from '../machines/machines.ts';
+import { READY_CALL } from '../matchmaker-paths.ts';
 import type { Servers } from '../servers/servers.ts';
 import { forEachNamespace } from './namespace-steps.ts';
-import { READY_CALL } from './prefixes.ts';
 import type { LobbyWithoutState } from './store.ts';
 
 /** Time that a server may run without calling ready before its developer gets a hint. */

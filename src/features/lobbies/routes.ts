@@ -2,11 +2,11 @@ import { badBody } from '../../platform/http/json.ts';
 import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
+import { nameAt, PREFIXES, type Prefix } from '../matchmaker-paths.ts';
 import { asWritten } from './as-written.ts';
 import { LIMITS } from './limits.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';
-import { nameAt, PREFIXES, type Prefix } from './prefixes.ts';
 import * as wire from './wire.ts';
 
 const SEAT_ERRORS = [

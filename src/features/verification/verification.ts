@@ -5,9 +5,9 @@ import { type FailureKind, type Outbound, OutboundFailure } from '../../platform
 import { type OutboundExchange, outline, startTimer, withoutQuery, withoutValues } from '../outbound-exchange.ts';
 import type { VerificationConfig } from '../versions/versions.ts';
 import { sign } from './signature.ts';
-import { type RequestedSeats, toPayload, type VerificationPayload } from './wire.ts';
+import { type SeatsToVerify, toPayload, type VerificationPayload } from './wire.ts';
 
-export type { PayloadLobby, RequestedSeats } from './wire.ts';
+export type { PayloadLobby, SeatsToVerify } from './wire.ts';
 
 interface VerificationSettings {
   /** Time limit of a request, including its answer. */
@@ -27,7 +27,7 @@ export interface VerificationRequest {
   /** The game that sends it. */
   game_id: string;
   config: VerificationConfig;
-  asked: Omit<RequestedSeats, 'client'> & { client: Omit<RequestedSeats['client'], 'coordinates'> };
+  asked: Omit<SeatsToVerify, 'client'> & { client: Omit<SeatsToVerify['client'], 'coordinates'> };
   signal: AbortSignal;
 }
 

@@ -14,8 +14,8 @@ export interface PayloadLobby {
   state: string | null;
 }
 
-/** A request for seats in a verification request. */
-export interface RequestedSeats {
+/** The seats that a verification request asks about. */
+export interface SeatsToVerify {
   kind: 'find' | 'join' | 'create';
   namespace_id: string;
   /** The game mode, as `SERVICE_GAME_MODE_ID` and exports name it. */
@@ -58,11 +58,11 @@ export interface VerificationPayload {
   /** The client by its address. All players of a request have the same one. */
   clients: Record<string, { user_agent: string | null; latitude: number | null; longitude: number | null }>;
   join_kind: 'normal' | 'party';
-  kind: RequestedSeats['kind'];
+  kind: SeatsToVerify['kind'];
 }
 
 /** Builds the body of a verification request. */
-export function toPayload(asked: RequestedSeats): VerificationPayload {
+export function toPayload(asked: SeatsToVerify): VerificationPayload {
   const { kind, namespace_id, game_mode, lobby, lobby_config, tags, client } = asked;
   const { address, user_agent, coordinates } = client;
   return {

@@ -1,7 +1,7 @@
 import { watched } from '../../../platform/http/route.ts';
 import { watchState } from '../../../platform/watch/views.ts';
+import { nameAt, PREFIXES } from '../../matchmaker-paths.ts';
 import type { Lobbies } from '../lobbies.ts';
-import { nameAt, PREFIXES } from '../prefixes.ts';
 import { QueuePosition } from './queue-wire.ts';
 
 /** Routes for clients whose find waits in the queue. */
