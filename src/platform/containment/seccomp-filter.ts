@@ -88,11 +88,13 @@ interface InstructionSet {
   clone: number;
   clone3: number;
   socket: number;
+  /** 32-bit x86 has a second one, for large files. */
+  fcntl: number[];
 }
 
-const X64: InstructionSet = { arch: 0xc000003e, column: 0, clone: 56, clone3: 435, socket: 41 };
-const ARM64: InstructionSet = { arch: 0xc00000b7, column: 1, clone: 220, clone3: 435, socket: 198 };
-const X86: InstructionSet = { arch: 0x40000003, column: 2, clone: 120, clone3: 435, socket: 359 };
+const X64: InstructionSet = { arch: 0xc000003e, column: 0, clone: 56, clone3: 435, socket: 41, fcntl: [72] };
+const ARM64: InstructionSet = { arch: 0xc00000b7, column: 1, clone: 220, clone3: 435, socket: 198, fcntl: [25] };
+const X86: InstructionSet = { arch: 0x40000003, column: 2, clone: 120, clone3: 435, socket: 359, fcntl: [55, 221] };
 
 /** The flags of clone(2) that make namespaces, without CLONE_NEWTIME, which has the bits of a signal there. */
 const NAMESPACE_FLAGS = 0x7e020000;
@@ -100,6 +102,8 @@ const NAMESPACE_FLAGS = 0x7e020000;
 const X32_BIT = 0x40000000;
 const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
 const [SOCKET_TYPE_MASK, SOCK_RAW, SOCK_PACKET] = [0xf, 3, 10];
+/** Commands of fcntl(2) by which a process makes others wait that open or remove its files. Linux 6.19 has the second. */
+const [F_SETLEASE, F_SETDELEG] = [1_024, 1_040];
 
 // Instructions of classic BPF (linux/bpf_common.h).
 const LOAD = 0x20;
@@ -151,7 +155,7 @@ export function makeSeccompFilter({ processor, shares_user }: FilterOptions): Ui
 }
 
 /** The rules for calls of one instruction set. They always return. */
-function rulesOf({ column, clone, clone3, socket }: InstructionSet, shares_user: boolean): Instruction[] {
+function rulesOf({ column, clone, clone3, socket, fcntl }: InstructionSet, shares_user: boolean): Instruction[] {
   const denied = Object.values(DENIED).flatMap((numbers) => numbers[column] ?? []);
   return [
     load(NUMBER_AT),
@@ -165,6 +169,7 @@ function rulesOf({ column, clone, clone3, socket }: InstructionSet, shares_user:
       allow,
     ]),
     ...when(JUMP_IF_EQUAL, socket, socketRules()),
+    ...fcntl.flatMap((number) => when(JUMP_IF_EQUAL, number, leaseRules())),
     ...(shares_user ? selfOnlyRules(column) : []),
     allow,
   ];
@@ -200,6 +205,16 @@ function socketRules(): Instruction[] {
     ...when(JUMP_IF_EQUAL, AF_INET, notRaw),
     ...when(JUMP_IF_EQUAL, AF_INET6, notRaw),
     fail(EPERM),
+  ];
+}
+
+/** Refuses leases on files. */
+function leaseRules(): Instruction[] {
+  return [
+    load(SECOND_ARGUMENT_AT),
+    ...when(JUMP_IF_EQUAL, F_SETLEASE, [fail(EPERM)]),
+    ...when(JUMP_IF_EQUAL, F_SETDELEG, [fail(EPERM)]),
+    allow,
   ];
 }
 

@@ -19,6 +19,14 @@ import { countReadRows } from '../../support/table-scans.ts';
 const MIB = 1024 ** 2;
 /** A file system whose files may be longer than any offset that can be read. */
 const TMPFS = '/dev/shm';
+/** Holds a lease on a file and writes a line to it, until its input ends. */
+const HOLD_LEASE = `
+  $SIG{IO} = "IGNORE";
+  open(my $file, ">>", $ARGV[0]) or die;
+  fcntl($file, 1024, 1) or die;
+  syswrite($file, "line 40000\n");
+  syswrite(STDOUT, "held\n");
+  <STDIN>;`;
 const muster = shareService();
 const shared = shareServerLogs(muster);
 const { makeLog } = shared;
@@ -121,6 +129,21 @@ describe('server logs: what a server writes is kept', () => {
     expect(lines[10]).toMatch(/^\[muster\] at least \d+ bytes dropped/);
     rmSync(folder, { recursive: true });
   });
+
+  test('after its server lets go of a lease on its file, which until then cannot be opened', async () => {
+    const { name, file, read } = await makeLog();
+    const logs = openLogs();
+    // So much that its space is freed afterwards.
+    write(file, numbered(0, 40_000));
+    while ((await logs.collect(name, read, false)).has_more);
+    await using server = Bun.spawn(['perl', '-e', HOLD_LEASE, file], { stdin: 'pipe', stdout: 'pipe' });
+    await server.stdout.getReader().read();
+    expect(await logs.collect(name, read, false)).toEqual({ bytes: 0, has_more: false });
+    server.stdin.end();
+    expect(await server.exited).toBe(0);
+    await logs.collect(name, read, true);
+    expect(await linesOf(logs, name)).toEqual(numbered(0, 40_001));
+  }, 120_000);
 
   test('with the times of lines that were written at different times and read together', async () => {
     const { name, file } = await makeLog();

@@ -36,6 +36,7 @@ const CALLS = {
   chroot: [161, 51],
   setns: [308, 268],
   socket: [41, 198],
+  fcntl: [72, 25],
   bpf: [321, 280],
   perf_event_open: [298, 241],
   keyctl: [250, 219],
@@ -99,6 +100,11 @@ function openByNumber(): void {
   handle[0] = 128;
   call('name_to_handle_at', -100, text('/'), ptr(handle), ptr(mount));
   call('open_by_handle_at', openSync('/usr', 'r'), ptr(handle), 0);
+}
+
+function holdLease(path: string): void {
+  const [F_SETLEASE, F_WRLCK] = [1_024, 1];
+  call('fcntl', openSync(path, 'w'), F_SETLEASE, F_WRLCK);
 }
 
 function loadProgram(): void {
@@ -310,6 +316,7 @@ const ATTEMPTS: Record<string, () => unknown> = {
   'handle page faults (userfaultfd)': () => call('userfaultfd', 1),
   'load a kernel module': () => call('finit_module', -1, 0, 0),
   'open files by their numbers': openByNumber,
+  'hold a lease on a file, so that others wait': () => holdLease(`${process.env.HOME ?? '/tmp'}/leased`),
   'leave its control group': () => writeFileSync(`${dirname(groupOf('pids'))}/cgroup.procs`, String(process.pid)),
   'have more than 8,192 open files': () => {
     const files: number[] = [];

@@ -118,6 +118,16 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
     expect(await opened.runOnce(`perl -e '${script}'`)).toBe('tried\n');
   });
 
+  test('cannot hold a lease on its output, which would make the service wait, and can lock it', async () => {
+    const script = `
+      my %commands = (lease => 1024, lock => 6, descriptor => 1030);
+      for my $name (sort keys %commands) {
+        my $argument = $name eq "lock" ? pack("s s l! l! l", 1, 0, 0, 0, 0) : 1;
+        print STDERR "$name\n" if defined fcntl(STDOUT, $commands{$name}, $argument);
+      }`;
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe('descriptor\nlock\n');
+  });
+
   test("has a session of its own without a terminal, so keys in the service's terminal do not reach it", async () => {
     const server = await opened.run('exec sleep 600');
     const pid = pidOf(server);

@@ -5,7 +5,7 @@ const ALLOWED = `
   clock_getres_time64 clock_gettime clock_gettime64 clock_nanosleep clock_nanosleep_time64 close close_range
   connect copy_file_range creat dup dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait
   epoll_pwait2 epoll_wait epoll_wait_old eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2
-  fadvise64 fadvise64_64 fallocate fanotify_mark fchdir fchmod fchmodat fchown fchown32 fchownat fcntl fcntl64
+  fadvise64 fadvise64_64 fallocate fanotify_mark fchdir fchmod fchmodat fchown fchown32 fchownat
   fdatasync fgetxattr flistxattr flock fork fremovexattr fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync
   ftruncate ftruncate64 futex futex_time64 futex_waitv futimesat get_mempolicy get_robust_list get_thread_area getcpu getcwd
   getdents getdents64 getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups getgroups32 getitimer
@@ -54,8 +54,20 @@ const PERSONALITIES = [0, 0x8, 0x20000, 0x20008, 0xffffffff];
 /** Local, IPv4, IPv6 and netlink, by which programs list addresses. */
 const ADDRESS_FAMILIES = [1, 2, 10, 16];
 
+/**
+ * The commands of `fcntl` from 1,024 on that programs may use. By the others, F_SETLEASE (1,024) and F_SETDELEG (1,040), a
+ * program makes others wait that open or remove its files.
+ */
+const FILE_COMMANDS = Array.from({ length: 14 }, (_, index) => 1_025 + index);
+
+/** Set in no command of `fcntl` below 1,024. */
+const LATER_FILE_COMMANDS = 0xfffffc00;
+
 /** The flags by which `clone` creates namespaces. */
 const NAMESPACE_FLAGS = 0x7e020000;
+
+/** Programs of 32-bit x86 have a second one, for large files. */
+const FCNTL = ['fcntl', 'fcntl64'];
 
 const ENOSYS = 38;
 const EPERM = 1;
@@ -63,10 +75,16 @@ const EPERM = 1;
 const ARCHITECTURES = process.arch === 'arm64' ? ['SCMP_ARCH_AARCH64'] : ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86'];
 
 const namesOf = (list: string) => list.trim().split(/\s+/);
-const whenFirstIs = (name: string) => (value: number) => ({
-  names: [name],
+const whenArgumentIs = (names: string[], index: number) => (value: number) => ({
+  names,
   action: 'SCMP_ACT_ALLOW',
-  args: [{ index: 0, value, op: 'SCMP_CMP_EQ' }],
+  args: [{ index, value, op: 'SCMP_CMP_EQ' }],
+});
+/** Allows calls of which an argument has none of these bits. */
+const whenArgumentLacks = (names: string[], index: number, bits: number) => ({
+  names,
+  action: 'SCMP_ACT_ALLOW',
+  args: [{ index, value: bits, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }],
 });
 
 /**
@@ -80,13 +98,11 @@ export const SECCOMP_PROFILE = {
   syscalls: [
     { names: namesOf(ALLOWED), action: 'SCMP_ACT_ALLOW' },
     { names: namesOf(FORBIDDEN), action: 'SCMP_ACT_ERRNO', errnoRet: EPERM },
-    {
-      names: ['clone'],
-      action: 'SCMP_ACT_ALLOW',
-      args: [{ index: 0, value: NAMESPACE_FLAGS, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }],
-    },
-    ...ADDRESS_FAMILIES.map(whenFirstIs('socket')),
-    ...PERSONALITIES.map(whenFirstIs('personality')),
+    whenArgumentLacks(['clone'], 0, NAMESPACE_FLAGS),
+    whenArgumentLacks(FCNTL, 1, LATER_FILE_COMMANDS),
+    ...FILE_COMMANDS.map(whenArgumentIs(FCNTL, 1)),
+    ...ADDRESS_FAMILIES.map(whenArgumentIs(['socket'], 0)),
+    ...PERSONALITIES.map(whenArgumentIs(['personality'], 0)),
   ],
 };
 

@@ -1,5 +1,5 @@
-import { closeSync, openSync, statSync } from 'node:fs';
-import { open, truncate } from 'node:fs/promises';
+import { constants, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { punchHole } from '../../../../platform/libc.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { BACKLOG_BYTES_MAX, type OutputPiece, type OutputQuery } from '../runtime.ts';
@@ -12,7 +12,7 @@ const FREED_FROM_BYTES = 256 * 1024;
 const STAT_BLOCK_BYTES = 512;
 
 export interface OutputFiles {
-  /** Reads a piece of a file. One that does not exist is empty. */
+  /** Reads a piece of a file. One that does not exist, or that its server keeps from being opened, is empty. */
   read(file: string, query: OutputQuery): Promise<OutputPiece>;
   /** Records when the original of a file that is a copy reached a size. Then its lines have these times. */
   noteReached(file: string, reached: ReachedSize): void;
@@ -47,20 +47,20 @@ export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
     const from = size < Number(recorded) ? 0 : Number(recorded);
     write_times.noteRead(file, from, stats);
     read_from.set(file, from);
-    if (flooded.delete(file)) {
-      if (are_copies) {
-        freeBlocks(file, size);
-        return pieceAt(size, { skipped_bytes: size - from });
-      }
-      await discard(file, from);
-      return pieceAt(from, { skipped_bytes: size - from });
+    if (flooded.has(file)) {
+      const is_empty = are_copies ? await freeBlocks(file, size) : await discard(file, from);
+      if (!is_empty) return pieceAt(from);
+      flooded.delete(file);
+      return pieceAt(are_copies ? size : from, { skipped_bytes: size - from });
     }
     const freeable_bytes = Math.min(blocks * STAT_BLOCK_BYTES - (size - from), from);
-    if (freeable_bytes >= FREED_FROM_BYTES) freeBlocks(file, from);
+    if (freeable_bytes >= FREED_FROM_BYTES) await freeBlocks(file, from);
+    if (size === from) return pieceAt(from);
     const is_flooded = size - from > limits.backlog_bytes_max;
-    if (is_flooded) flooded.add(file);
     const start = is_flooded ? size - limits.bytes_max : from;
     const bytes = await readBytes(file, start, Math.min(size - start, limits.bytes_max));
+    if (!bytes) return pieceAt(from);
+    if (is_flooded) flooded.add(file);
     const written = write_times.partsOf(file, { start, length: bytes.length });
     return pieceAt(start, { bytes, skipped_bytes: start - from, has_more: start + bytes.length < size, written });
   }
@@ -89,45 +89,52 @@ function pieceAt(start: number, piece: Partial<OutputPiece> = {}): OutputPiece {
   return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter, ...piece };
 }
 
-async function readBytes(path: string, start: number, length: number): Promise<Uint8Array> {
-  if (length === 0) return new Uint8Array();
-  const file = await open(path, 'r');
+/**
+ * Does something with a file of a server, and returns true. Returns false if the file was removed, or if the server holds
+ * a lease on it: without O_NONBLOCK, the kernel would let the open wait for 45 s.
+ */
+async function withFile(path: string, flags: number, work: (file: FileHandle) => unknown): Promise<boolean> {
+  let file: FileHandle;
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, start);
-    return buffer.subarray(0, bytesRead);
+    file = await open(path, flags | constants.O_NONBLOCK);
+  } catch (error) {
+    if (!hasErrorCode(error, 'ENOENT') && !hasErrorCode(error, 'EAGAIN')) throw error;
+    return false;
+  }
+  try {
+    await work(file);
+    return true;
   } finally {
     await file.close();
   }
 }
 
+async function readBytes(path: string, start: number, length: number): Promise<Uint8Array | undefined> {
+  let bytes: Uint8Array | undefined;
+  await withFile(path, constants.O_RDONLY, async (file) => {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, start);
+    bytes = buffer.subarray(0, bytesRead);
+  });
+  return bytes;
+}
+
 /**
  * Frees the disk blocks at the start of a file with fallocate(2). It blocks for 0.3 ms per MiB, so use it for recently
- * read output only. A file system without holes keeps the file until the server ends.
+ * read output only. A file system without holes keeps the file until the server ends. Returns false if it cannot be opened.
  */
-function freeBlocks(path: string, offset: number): void {
-  let file: number;
-  try {
-    file = openSync(path, 'r+');
-  } catch (error) {
-    if (!hasErrorCode(error, 'ENOENT')) throw error;
-    return;
-  }
-  try {
-    punchHole(file, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES);
-  } finally {
-    closeSync(file);
-  }
+async function freeBlocks(path: string, offset: number): Promise<boolean> {
+  return await withFile(path, constants.O_RDWR, ({ fd }) =>
+    punchHole(fd, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES),
+  );
 }
 
 /**
  * Discards the content of a file and leaves a hole of the given length. Later output follows the hole. Freeing a gigabyte
- * takes a third of a second, outside of the event loop.
+ * takes a third of a second, outside of the event loop. Returns false if the file cannot be opened.
  */
-async function discard(file: string, length: number): Promise<void> {
-  try {
-    await truncate(file, 0);
-    await truncate(file, length);
-  } catch (error) {
-    if (!hasErrorCode(error, 'ENOENT')) throw error;
-  }
+async function discard(path: string, length: number): Promise<boolean> {
+  return await withFile(path, constants.O_WRONLY, async (file) => {
+    await file.truncate(0);
+    await file.truncate(length);
+  });
 }
