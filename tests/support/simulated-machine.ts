@@ -23,6 +23,12 @@ const BUILD = {
 
 export const idsOf = (servers: readonly ServerHandle[]): string[] => servers.map(({ server_id }) => server_id);
 
+/** A kill after which no server is left. */
+export const killAtOnce: Runtime['kill'] = async (servers, onGone) => {
+  for (const server_id of idsOf(servers)) onGone?.(server_id);
+  return new Set(idsOf(servers));
+};
+
 /** Returns a runtime whose servers have all ended, without output. */
 export function createEndedRuntime(changes: Partial<Runtime> = {}): Runtime {
   return {
@@ -30,7 +36,7 @@ export function createEndedRuntime(changes: Partial<Runtime> = {}): Runtime {
     start: () => Promise.reject(new Error('nothing is started')),
     observe: async (servers) => new Map(idsOf(servers).map((server_id) => [server_id, ENDED])),
     stop: async () => false,
-    kill: async (servers) => new Set(idsOf(servers)),
+    kill: killAtOnce,
     readOutput: async (_server, _stream, { from = '0' }) => ({
       bytes: new Uint8Array(),
       skipped_bytes: 0,

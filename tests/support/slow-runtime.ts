@@ -76,7 +76,7 @@ export function createSlowRuntime(inner: Runtime): SlowRuntime {
       if (inside?.is !== 'running') return true;
       return await inner.stop({ server_id: server.server_id, identity: inside.identity });
     },
-    async kill(servers) {
+    async kill(servers, onGone) {
       await pause();
       for (const { server_id } of servers) {
         accepted.delete(server_id);
@@ -88,6 +88,7 @@ export function createSlowRuntime(inner: Runtime): SlowRuntime {
           const seen = inside.get(server_id);
           return { server_id, identity: seen?.is === 'running' ? seen.identity : undefined };
         }),
+        onGone,
       );
     },
     cutOff: (server_id, since) => void cut_off.set(server_id, since),

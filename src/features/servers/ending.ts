@@ -41,6 +41,9 @@ interface EndingDependencies {
 /** Reports a server whose step failed. The others go on, and it is tried again later. */
 type Fail = (server: Pick<ServerRow, 'server_id'>, cause: unknown) => void;
 
+/** How a killed server ended. */
+type DescribeResult = { end: ServerRow } | { failure: unknown };
+
 /** The result of recording an end. */
 type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
 
@@ -52,6 +55,7 @@ export function createEnding(dependencies: EndingDependencies) {
   const { database, clock, events, runtime, logs, whileHeld = (work) => work(database.queries) } = dependencies;
   const output_slots = new SlotQueue(SHARED_BY_GAMES);
   const removal_slots = new SlotQueue(SHARED_BY_GAMES);
+  const describe = createRounds({ ...RECORDS, work: describeAll });
   const record = createRounds({ ...RECORDS, work: recordAll });
 
   const failAt =
@@ -59,46 +63,65 @@ export function createEnding(dependencies: EndingDependencies) {
     ({ server_id }, cause) =>
       events.emit({ event: 'server_step_failed', server_id, step, cause });
 
-  /** Kills servers and everything that they started. Returns how they ended, without those to try again. */
-  async function kill(servers: ServerRow[]): Promise<ServerRow[]> {
-    const failed = new Set<string>();
-    const fail: Fail = (server, cause) => {
-      failed.add(server.server_id);
-      failAt('kill')(server, cause);
-    };
-    const withoutFailed = () => servers.filter(({ server_id }) => !failed.has(server_id));
-    try {
-      await killAll(servers, fail);
-      return await describeEnds(withoutFailed(), fail);
-    } catch (cause) {
-      for (const server of withoutFailed()) fail(server, cause);
-      return [];
+  /**
+   * Kills servers and everything that they started. Calls `onDone` with each as soon as that is done, and with how it ended;
+   * without that, it has to be tried again.
+   */
+  async function kill(
+    servers: ServerRow[],
+    onDone: (server: ServerRow, end: ServerRow | undefined) => void,
+  ): Promise<void> {
+    const left = new Map(servers.map((server) => [server.server_id, server]));
+    const describing: Promise<void>[] = [];
+    function take(server_id: string): ServerRow | undefined {
+      const server = left.get(server_id);
+      left.delete(server_id);
+      return server;
     }
+    const fail: Fail = ({ server_id }, cause) => {
+      const server = take(server_id);
+      if (!server) return;
+      failAt('kill')(server, cause);
+      onDone(server, undefined);
+    };
+    async function describeEnd(server: ServerRow): Promise<void> {
+      const described = await describe(server).catch((failure: unknown): DescribeResult => ({ failure }));
+      if ('failure' in described) failAt('kill')(server, described.failure);
+      onDone(server, 'end' in described ? described.end : undefined);
+    }
+    try {
+      await killTogether(servers.map(handleOf), fail, (server_id) => {
+        const server = take(server_id);
+        if (server) describing.push(describeEnd(server));
+      });
+    } catch (cause) {
+      for (const server of left.values()) fail(server, cause);
+    }
+    await Promise.all(describing);
   }
 
-  /** Kills servers and everything that they started. */
-  async function killAll(servers: ServerRow[], fail: Fail): Promise<void> {
+  /** Kills servers and everything that they started. Calls `onGone` with each that has ended, as soon as it has. */
+  async function killTogether(servers: ServerHandle[], fail: Fail, onGone: (server_id: string) => void): Promise<void> {
     await doTogether(servers, fail, async (some) => {
-      const gone = await runtime.kill(some.map(handleOf));
-      for (const server of some.filter(({ server_id }) => !gone.has(server_id))) {
-        fail(server, new Error(NOT_GONE));
-      }
+      const gone = await runtime.kill(some, onGone);
+      for (const server of some.filter(({ server_id }) => !gone.has(server_id))) fail(server, new Error(NOT_GONE));
     });
   }
 
-  /** Returns the rows of killed servers, with how they ended. */
-  async function describeEnds(servers: ServerRow[], fail: Fail): Promise<ServerRow[]> {
-    const ends: ServerRow[] = [];
+  /** Returns for each killed server its row with how it ended, in their order. */
+  async function describeAll(servers: ServerRow[]): Promise<DescribeResult[]> {
+    const results = new Map<string, DescribeResult>();
+    const fail: Fail = ({ server_id }, failure) => void results.set(server_id, { failure });
     await doTogether(servers, fail, async (some) => {
       const observed = await runtime.observe(some.map(handleOf));
       for (const server of some) {
         const seen = observed.get(server.server_id);
         const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
-        if (next?.do === 'finish') ends.push({ ...server, ...next });
+        if (next?.do === 'finish') results.set(server.server_id, { end: { ...server, ...next } });
         else fail(server, new Error(`the server was killed, but its machine reports it as ${seen?.is ?? 'unknown'}`));
       }
     });
-    return ends;
+    return servers.map(({ server_id }) => results.get(server_id) ?? { failure: new Error(NOT_GONE) });
   }
 
   /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
@@ -186,10 +209,7 @@ export function createEnding(dependencies: EndingDependencies) {
         failures.push(cause);
       };
       const gone = new Set<string>();
-      await doTogether(leftovers, fail, async (some) => {
-        for (const server_id of await runtime.kill(some)) gone.add(server_id);
-        for (const server of some.filter(({ server_id }) => !gone.has(server_id))) fail(server, new Error(NOT_GONE));
-      });
+      await killTogether(leftovers, fail, (server_id) => gone.add(server_id));
       for (const server_id of gone) {
         if (await removeFilesOf(server_id)) events.emit({ event: 'server_leftover_removed', server_id });
       }

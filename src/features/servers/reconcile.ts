@@ -276,13 +276,13 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   /**
    * Kills servers together, in turns of their namespaces, unless such kills have just begun. Then these servers wait for
-   * the next round. A round that takes long, because of a server that does not die, goes on beside the next ones. Servers
-   * that are killed are finished one by one, so that none of them delays another.
+   * the next round. A round that takes long, because of a server that does not die, goes on beside the next ones. Each
+   * server is finished as soon as it is gone, so that none of them delays another.
    */
   function beginEnds(to_end: ServerRow[]): number {
     if (kill_round || to_end.length === 0) return 0;
     const round = takeInTurns(to_end, ENDS_AT_ONCE_MAX);
-    const kill = killAll(round).finally(loop.wake);
+    const kill = ending.kill(round, onKilled).finally(loop.wake);
     for (const { server_id } of round) in_flight.set(server_id, kill);
     kill_round = Promise.race([kill, Bun.sleep(KILL_ROUND_MS)]).finally(() => {
       kill_round = undefined;
@@ -291,13 +291,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return round.length;
   }
 
-  async function killAll(round: ServerRow[]): Promise<void> {
-    const ends = await ending.kill(round);
-    for (const server of round) {
-      in_flight.delete(server.server_id);
-      postponeEnd(server);
-    }
-    for (const end of ends) begin(end, 'finish', () => finish(end), loop.wake);
+  /** Finishes a server that was killed. One without an end could not be killed, and is tried again later. */
+  function onKilled(server: ServerRow, end: ServerRow | undefined): void {
+    in_flight.delete(server.server_id);
+    postponeEnd(server);
+    if (end) begin(end, 'finish', () => finish(end), loop.wake);
   }
 
   async function finish(end: ServerRow): Promise<void> {

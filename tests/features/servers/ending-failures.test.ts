@@ -5,10 +5,11 @@ import { createLogCollector } from '../../../src/features/servers/log-collector.
 import { createLogs } from '../../../src/features/servers/logs.ts';
 import type { Observation, Runtime, ServerHandle } from '../../../src/features/servers/runtimes/runtime.ts';
 import { selectServerById } from '../../../src/features/servers/store.ts';
+import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { makeGame } from '../../support/game.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
-import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/simulated-machine.ts';
+import { createEndedRuntime, idsOf, killAtOnce, openSimulatedMachine } from '../../support/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -35,9 +36,9 @@ function runtimeWith(stuck_id: string, stuck_at: Step | undefined, stuck_as = EN
       throw new Error(`it fails to ${step} the server`);
   };
   return createEndedRuntime({
-    async kill(servers) {
+    async kill(servers, onGone) {
       perform('kill', idsOf(servers));
-      return new Set(idsOf(servers));
+      return await killAtOnce(servers, onGone);
     },
     async observe(servers) {
       perform('observe', idsOf(servers));
@@ -69,7 +70,8 @@ async function makeEnding(stuck_at: Step | undefined, stuck_as?: Observation, ch
     emitted.flatMap((event) => (event.event === 'server_step_failed' && event.server_id === id ? event.step : []));
   /** Ends all of them. Returns those to try again. */
   async function endAll(): Promise<string[]> {
-    const ends = await ending.kill(rows);
+    const ends: ServerRow[] = [];
+    await ending.kill(rows, (_, end) => void (end && ends.push(end)));
     const finished = await Promise.allSettled(ends.map(ending.finish));
     const done = ends.filter((_, index) => finished[index]?.status === 'fulfilled').map(({ server_id }) => server_id);
     return ids.filter((id) => !done.includes(id));
@@ -111,7 +113,11 @@ test('ending: a leftover that its machine fails to kill delays no other', async 
 test('ending: a leftover that still runs after it was killed is reported, and keeps its files', async () => {
   const removed: string[] = [];
   const { rows, stuck_id, others, ending, idsIn, stepsOf } = await makeEnding(undefined, undefined, {
-    kill: async (servers) => new Set(idsOf(servers).filter((id) => id !== stuck_id)),
+    kill: (servers, onGone) =>
+      killAtOnce(
+        servers.filter(({ server_id }) => server_id !== stuck_id),
+        onGone,
+      ),
     remove: async (server_id) => void removed.push(server_id),
   });
   const leftovers = rows.map(({ server_id }) => ({ server_id, identity: undefined }));
@@ -119,6 +125,33 @@ test('ending: a leftover that still runs after it was killed is reported, and ke
   expect(stepsOf(stuck_id)).toEqual(['kill']);
   expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
   expect(removed.toSorted()).toEqual(others.toSorted());
+}, 300_000);
+
+test('ending: a server that does not die delays no other of its round', async () => {
+  const held = Promise.withResolvers<void>();
+  const { rows, ids, stuck_id, others, ending } = await makeEnding(undefined, undefined, {
+    async kill(servers, onGone) {
+      const isStuck = ({ server_id }: ServerHandle) => server_id === stuck_id;
+      await killAtOnce(
+        servers.filter((server) => !isStuck(server)),
+        onGone,
+      );
+      await held.promise;
+      await killAtOnce(servers.filter(isStuck), onGone);
+      return new Set(idsOf(servers));
+    },
+  });
+  const done: string[] = [];
+  const others_done = Promise.withResolvers<void>();
+  const killing = ending.kill(rows, ({ server_id }, end) => {
+    if (end) done.push(server_id);
+    if (done.length === others.length) others_done.resolve();
+  });
+  await others_done.promise;
+  expect(done.toSorted()).toEqual(others.toSorted());
+  held.resolve();
+  await killing;
+  expect(done.toSorted()).toEqual(ids.toSorted());
 }, 300_000);
 
 /** The row of a server that has run and whose end was requested, without its ids. */
@@ -235,9 +268,9 @@ test('ending: a kill timeout that passes wakes the loop, so it is no missed noti
   const runtime = createEndedRuntime({
     stop: async () => true,
     observe: async (servers) => new Map(idsOf(servers).map((id) => [id, is_killed ? ENDED : RUNNING])),
-    async kill(servers) {
+    async kill(servers, onGone) {
       is_killed = true;
-      return new Set(idsOf(servers));
+      return await killAtOnce(servers, onGone);
     },
   });
   await using machine = await openSimulatedMachine(

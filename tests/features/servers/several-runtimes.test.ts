@@ -3,6 +3,7 @@ import { combineRuntimes } from '../../../src/features/servers/runtimes/combined
 import type { Isolation, Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { NO_DISK_LIMIT, openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { killAtOnce } from '../../support/simulated-machine.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const FULL: Isolation = { level: 'full', missing: [] };
@@ -57,13 +58,28 @@ describe('a machine with several runtimes', () => {
     const { promise: containers_were_killed, resolve } = Promise.withResolvers<void>();
     const kill =
       (before: () => Promise<void> | void): Runtime['kill'] =>
-      async (servers) => {
+      async (servers, onGone) => {
         await before();
-        return new Set(servers.map(({ server_id }) => server_id));
+        return await killAtOnce(servers, onGone);
       };
     const runtime = combine({ kill: kill(() => containers_were_killed) }, { kill: kill(resolve) });
     const server = { server_id: crypto.randomUUID(), identity: undefined };
     expect(await runtime.kill([server])).toEqual(new Set([server.server_id]));
+  });
+
+  test('reports a server as gone while another runtime kills its own', async () => {
+    const server = await opened.run('exec sleep 600');
+    const other = { server_id: crypto.randomUUID(), identity: undefined };
+    const { promise: held, resolve } = Promise.withResolvers<void>();
+    const { promise: first_gone, resolve: onGone } = Promise.withResolvers<string>();
+    const kill: Runtime['kill'] = (servers, note) => held.then(() => killAtOnce(servers, note));
+    const runtime = combine({}, { kill });
+    await runtime.observe([server]);
+    const killed = runtime.kill([server, other], onGone);
+    expect(await first_gone).toBe(server.server_id);
+    resolve();
+    expect(await killed).toEqual(new Set([server.server_id, other.server_id]));
+    await opened.remove(server);
   });
 
   test('observes the servers of the others if one runtime fails, and reports none absent that it may have', async () => {

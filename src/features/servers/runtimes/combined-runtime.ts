@@ -112,16 +112,24 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     },
     observe,
     stop: async (server) => await (await ownerOf(server)).stop(server),
-    async kill(servers) {
-      const left = new Set<string>();
-      const kills = share(servers).map(async ([runtime, some]) => {
-        if (some.length === 0) return;
-        const gone = await runtime.kill(some);
-        for (const { server_id } of some) if (!gone.has(server_id)) left.add(server_id);
-      });
+    async kill(servers, onGone) {
+      const gone = new Set<string>();
+      const shares = share(servers).filter(([, some]) => some.length > 0);
+      /** How many runtimes may still have each server. */
+      const left = new Map<string, number>();
+      for (const { server_id } of shares.flatMap(([, some]) => some))
+        left.set(server_id, (left.get(server_id) ?? 0) + 1);
+      function noteGone(server_id: string): void {
+        const others = (left.get(server_id) ?? 1) - 1;
+        left.set(server_id, others);
+        if (others > 0) return;
+        gone.add(server_id);
+        onGone?.(server_id);
+      }
+      const kills = shares.map(([runtime, some]) => runtime.kill(some, noteGone));
       // A rejection must not leave kills of other runtimes under way.
       for (const killed of await Promise.allSettled(kills)) if (killed.status === 'rejected') throw killed.reason;
-      return new Set(servers.map(({ server_id }) => server_id).filter((server_id) => !left.has(server_id)));
+      return gone;
     },
     readOutput: async (server, ...query) => await (await ownerOf(server)).readOutput(server, ...query),
     async remove(server_id) {

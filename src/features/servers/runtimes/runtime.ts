@@ -140,8 +140,11 @@ export interface Runtime {
   observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>>;
   /** Asks a running server to end. Returns false if the server cannot be asked yet. */
   stop(server: ServerHandle): Promise<boolean>;
-  /** Kills servers and everything that they started. Returns the ids of the servers that have ended completely. */
-  kill(servers: readonly ServerHandle[]): Promise<Set<string>>;
+  /**
+   * Kills servers and everything that they started. Returns the ids of the servers that have ended completely. Calls
+   * `onGone` once with each of them, as soon as it has, so that one that does not die delays no other.
+   */
+  kill(servers: readonly ServerHandle[], onGone?: (server_id: string) => void): Promise<Set<string>>;
   /** Reads the output of a server, also after its end, until it is removed. */
   readOutput(server: ServerHandle, stream: LogStream, query: OutputQuery): Promise<OutputPiece>;
   /** Removes the files of a server that has ended completely. */

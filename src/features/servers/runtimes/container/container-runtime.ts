@@ -277,11 +277,14 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       if (isInside(first_pid, locate(server))) signalProcess(first_pid, 'SIGTERM');
       return true;
     },
-    async kill(servers) {
+    async kill(servers, onGone) {
       // The shims first, so that none records the status of a killed container.
-      const gone = await killServers(servers.map(locate), readTrees);
-      await forEachAtOnce([...gone], KILLS_AT_ONCE_MAX, async (server_id) => {
-        if (!(await killGroup(server_id))) gone.delete(server_id);
+      const without_shim = await killServers(servers.map(locate), { readTrees });
+      const gone = new Set<string>();
+      await forEachAtOnce([...without_shim], KILLS_AT_ONCE_MAX, async (server_id) => {
+        if (!(await killGroup(server_id))) return;
+        gone.add(server_id);
+        onGone?.(server_id);
       });
       return gone;
     },

@@ -21,11 +21,13 @@ import { followOutput } from './output-follower.ts';
 
 /** How long a launch waits for its container to start. Afterwards it is pending, for example while its image is fetched. */
 const START_TIMEOUT_MS = 5_000;
-/** Time to copy the rest of the output of containers that have ended. */
+/** Time to copy the rest of the output of a container that has ended. */
 const COPIED_WITHIN_MS = 5_000;
 /** Pause before the output of a container that still runs is copied again after that failed or ended. */
 const COPY_AGAIN_AFTER_MS = 5_000;
 const CALLS_AT_ONCE_MAX = 8;
+/** Kills at one time. Most of a kill that takes long is waiting for a container that does not end. */
+const KILLS_AT_ONCE_MAX = 64;
 const MIB = 1_024 ** 2;
 const SETTING_UP = 'its container is being set up';
 const ENGINE_AWAY = 'the container engine of the machine did not answer';
@@ -247,12 +249,6 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     }
   }
 
-  /** Waits until the output of containers that have ended is copied, all together. */
-  async function awaitCopies(server_ids: ReadonlySet<string>): Promise<void> {
-    const copies = [...server_ids].filter(folders.has).map(copyRest);
-    if (copies.length > 0) await Promise.race([Promise.all(copies), Bun.sleep(COPIED_WITHIN_MS)]);
-  }
-
   /** Copies what is left of the output of a container that has ended. A copy that began before may have broken off. */
   async function copyRest(server_id: string): Promise<void> {
     await following.get(server_id)?.stopped;
@@ -422,13 +418,20 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     start,
     observe,
     stop,
-    async kill(servers) {
+    async kill(servers, onGone) {
       const gone = new Set<string>();
       const is_away = isAway();
-      await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async ({ server_id }) => {
-        if (!folders.has(server_id) || (!is_away && (await killOne(server_id).catch(() => false)))) gone.add(server_id);
+      const copies: Promise<void>[] = [];
+      async function copyAndNote(server_id: string): Promise<void> {
+        if (folders.has(server_id)) await Promise.race([copyRest(server_id), Bun.sleep(COPIED_WITHIN_MS)]);
+        gone.add(server_id);
+        onGone?.(server_id);
+      }
+      await forEachAtOnce(servers, KILLS_AT_ONCE_MAX, async ({ server_id }) => {
+        if (folders.has(server_id) && (is_away || !(await killOne(server_id).catch(() => false)))) return;
+        copies.push(copyAndNote(server_id));
       });
-      if (!is_away) await awaitCopies(gone);
+      await Promise.all(copies);
       return gone;
     },
     readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),

@@ -30,6 +30,8 @@ import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-stat
 /** The kinds of builds that pods fetch. */
 export const FETCHED_KINDS = ['archive', 'javascript'] as const;
 const CALLS_AT_ONCE_MAX = 16;
+/** Kills at one time. Most of a kill that takes long is waiting for a pod that does not end. */
+const KILLS_AT_ONCE_MAX = 64;
 /** Time for a pod without a connection to end, before the kill counts as failed. */
 const END_TIMEOUT_MS = 10_000;
 /** Time for running pods to connect after the start, before they are killed without their last output. */
@@ -265,10 +267,12 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       });
       return observed;
     },
-    async kill(servers) {
+    async kill(servers, onGone) {
       const gone = new Set<string>();
-      await forEachAtOnce(servers, CALLS_AT_ONCE_MAX, async (server) => {
-        if (!mayHavePod(server) || (await killOne(server).catch(ignoreUnreachable))) gone.add(server.server_id);
+      await forEachAtOnce(servers, KILLS_AT_ONCE_MAX, async (server) => {
+        if (mayHavePod(server) && !(await killOne(server).catch(ignoreUnreachable))) return;
+        gone.add(server.server_id);
+        onGone?.(server.server_id);
       });
       return gone;
     },

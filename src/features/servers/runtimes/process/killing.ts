@@ -11,14 +11,18 @@ const KILLERS_AT_ONCE_MAX = 4;
 /** Time for a killer to end, because the processes to kill may stop it first. */
 const KILLER_TIMEOUT_MS = 1_000;
 
-/**
- * Kills servers and everything that they started. Returns the ids of the servers that have no process left.
- * `listGroup`: lists the processes in the control group of a server.
- */
+interface KillingOptions {
+  readTrees: ReadTrees;
+  /** Lists the processes in the control group of a server. By default there is no group. */
+  listGroup?: (server_id: string) => number[];
+  /** Gets each server that has no process left, as soon as that is so. */
+  onGone?: ((server_id: string) => void) | undefined;
+}
+
+/** Kills servers and everything that they started. Returns the ids of the servers that have no process left. */
 export async function killServers(
   servers: readonly ProcessServer[],
-  readTrees: ReadTrees,
-  listGroup: (server_id: string) => number[] = () => [],
+  { readTrees, listGroup = () => [], onGone }: KillingOptions,
 ): Promise<Set<string>> {
   // Reads the trees while the parents run, because a child that hides its other traces is found only by its parent.
   await readTrees(servers);
@@ -28,6 +32,7 @@ export async function killServers(
   }
   const user_ids = servers.flatMap(({ user_id }) => user_id ?? []);
   await forEachAtOnce(user_ids, KILLERS_AT_ONCE_MAX, killUser);
+  const gone = new Set<string>();
   let left = servers;
   for (let sweep = 0; sweep < SWEEPS_MAX && left.length > 0; sweep += 1) {
     // Traces find a process that left the group. The next sweep finds a process that started during this one.
@@ -39,7 +44,12 @@ export async function killServers(
       // The kernel may list a process that has ended until its parent has waited for it.
       const in_group = listGroup(server_id).filter((pid) => identifyProcess(pid));
       const pids = new Set([...(trees.get(server_id) ?? []).map(({ pid }) => pid), ...in_group]);
-      if (pids.size > 0) still_left.push(server);
+      if (pids.size > 0) {
+        still_left.push(server);
+      } else {
+        gone.add(server_id);
+        onGone?.(server_id);
+      }
       for (const pid of pids) {
         signalProcess(pid, 'SIGKILL');
         await pace();
@@ -47,8 +57,7 @@ export async function killServers(
     }
     left = still_left;
   }
-  const left_ids = new Set(left.map(({ server_id }) => server_id));
-  return new Set(servers.flatMap(({ server_id }) => (left_ids.has(server_id) ? [] : server_id)));
+  return gone;
 }
 
 /**

@@ -151,7 +151,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     isolation,
     start,
     observe,
-    kill: (servers) => killServers(servers.map(locate), readTrees, groups.processesOf),
+    kill: (servers, onGone) => killServers(servers.map(locate), { readTrees, listGroup: groups.processesOf, onGone }),
     readOutput: ({ server_id }, stream, query) => output_files.read(folders.output(server_id, stream), query),
     async stop({ server_id, identity }) {
       const process = readIdentity(identity);
