@@ -13,6 +13,7 @@ import { nestFolders } from '../../support/nested-folders.ts';
 import { IS_ROOT, NO_DISK_LIMIT } from '../../support/runtimes.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
+import { waitFor } from '../../support/wait.ts';
 
 /** Making 100,000 files takes a while on a busy machine. */
 const END_WITHIN_MS = 150_000;
@@ -23,9 +24,25 @@ const MODULE = '../../../src/features/servers/runtimes/disk-use.ts';
 /** A user without rights. */
 const STRANGER = 65_534;
 
+/** Returns a process that has mapped a file of a folder many times, and deleted it. */
+async function mapDeleted(folder: string, count: number) {
+  const path = join(folder, 'hidden');
+  await writeFile(path, new Uint8Array(4 * KIB));
+  const script = `
+    globalThis.mapped = Array.from({ length: ${count} }, () => Bun.mmap(${JSON.stringify(path)}));
+    require('node:fs').rmSync(${JSON.stringify(path)});
+    console.log('mapped');
+    setInterval(() => {}, 60_000);`;
+  const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe' });
+  const reader = child.stdout.getReader();
+  await reader.read();
+  await reader.cancel();
+  return child;
+}
+
 describe('what a server has on the disk', () => {
-  const measure = (folder: string, limit = NO_DISK_LIMIT) =>
-    measureDisk({ folder, pids: [process.pid], isInside: (path) => path.startsWith(`${folder}/`) }, limit);
+  const measure = (folder: string, limit = NO_DISK_LIMIT, pid = process.pid) =>
+    measureDisk({ folder, pids: [pid], isInside: (path) => path.startsWith(`${folder}/`) }, limit);
 
   async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), 'muster-disk-'));
@@ -138,6 +155,26 @@ describe('what a server has on the disk', () => {
       expect((await measureAll(pids)).is_uncountable).toBe(true);
       child.stdin.end();
       await child.exited;
+    });
+  });
+
+  test.skipIf(!IS_ROOT)('includes a deleted file once that is mapped many times', async () => {
+    await inFolder(async (folder) => {
+      await using child = await mapDeleted(folder, 1_000);
+      expect(await measure(folder, NO_DISK_LIMIT, child.pid)).toEqual({ bytes: 4 * KIB, files: 1 });
+    });
+  });
+
+  test('is above every limit if its processes have mapped too many files to be counted', async () => {
+    await inFolder(async (folder) => {
+      const deep = join(folder, ...Array(15).fill('x'.repeat(250)));
+      await mkdir(deep, { recursive: true });
+      const descriptors = readdirSync('/proc/self/fd').length;
+      await using child = await mapDeleted(deep, 6_000);
+      expect((await measure(folder, NO_DISK_LIMIT, child.pid)).is_uncountable).toBe(true);
+      child.kill();
+      await child.exited;
+      await waitFor(() => readdirSync('/proc/self/fd').length <= descriptors, 'the lists to be closed');
     });
   });
 

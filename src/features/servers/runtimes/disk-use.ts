@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, type Stats } from 'node:fs';
-import { readFile, stat, statfs } from 'node:fs/promises';
+import { open, stat, statfs } from 'node:fs/promises';
 import { readNames } from '../../../platform/libc.ts';
 import { pace } from '../../../platform/pacing.ts';
 import { listOpenFiles } from '../../../platform/processes.ts';
@@ -11,8 +11,10 @@ const BLOCK_BYTES = 512;
 const DELETED = ' (deleted)';
 /** Folders inside of each other to descend into. Each takes a descriptor meanwhile. */
 const DEPTH_MAX = 256;
-/** Open files of all processes of a server. Each has to be looked at. */
+/** Open files of all processes of a server, and deleted files that they have mapped. Each has to be looked at. */
 const OPEN_FILES_MAX = 65_536;
+/** Length of the lists of what all processes of a server have mapped. The kernel writes some 30 MB a second. */
+const MAPPINGS_LENGTH_MAX = 16 * 1024 ** 2;
 /** Opens a folder only to name it, so it need not be readable. */
 const O_PATH = 0o10000000;
 const FOLDER = constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -39,6 +41,7 @@ interface MeasureOptions {
 export async function measureDisk({ folder, pids, isInside }: MeasureOptions, limit: DiskUse): Promise<DiskUse> {
   const used: DiskUse = { bytes: 0, files: 0 };
   let open_files = 0;
+  let mappings_length = 0;
 
   function add({ blocks }: Stats): void {
     used.bytes += blocks * BLOCK_BYTES;
@@ -98,11 +101,35 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
     return found;
   }
 
+  /**
+   * Lists the deleted files that a process has mapped, each once, however often it is mapped. The kernel tells only root how
+   * large they are.
+   */
+  async function listDeletedMapped(pid: number): Promise<string[]> {
+    const found = new Map<string, string>();
+    for await (const line of readMappings(pid)) {
+      await pace();
+      mappings_length += line.length;
+      const start = line.indexOf('/');
+      if (start > 0 && isDeletedInside(line.slice(start), isInside)) {
+        const [range = '', , , device = '', inode = ''] = line.split(' ', 5);
+        const size_before = found.size;
+        found.set(`${device} ${inode}`, `/proc/${pid}/map_files/${range}`);
+        open_files += found.size - size_before;
+      }
+      if (mappings_length > MAPPINGS_LENGTH_MAX || open_files > OPEN_FILES_MAX) {
+        used.is_uncountable = true;
+        return [];
+      }
+    }
+    return [...found.values()];
+  }
+
   await descend(folder, 0);
   const counted = new Set<string>();
   for (const pid of pids) {
     if (isAbove(used, limit)) return used;
-    for (const file of [...(await listDeletedOpen(pid)), ...(await listDeletedMapped(pid, isInside))]) {
+    for (const file of [...(await listDeletedOpen(pid)), ...(await listDeletedMapped(pid))]) {
       const found = await stat(file).catch(() => undefined);
       if (!found || found.nlink > 0 || counted.has(`${found.dev}:${found.ino}`)) continue;
       counted.add(`${found.dev}:${found.ino}`);
@@ -137,14 +164,14 @@ function openFolder(path: Buffer | string): number {
 
 type IsInside = MeasureOptions['isInside'];
 
-/** Lists the deleted files that a process has mapped. The kernel tells only root how large they are. */
-async function listDeletedMapped(pid: number, isInside: IsInside): Promise<string[]> {
-  const maps = await readFile(`/proc/${pid}/maps`, 'utf8').catch(() => '');
-  return maps.split('\n').flatMap((line) => {
-    const start = line.indexOf('/');
-    const [range = ''] = line.split(' ', 1);
-    return start > 0 && isDeletedInside(line.slice(start), isInside) ? [`/proc/${pid}/map_files/${range}`] : [];
-  });
+/** Reads the list of what a process has mapped, until it ends. */
+async function* readMappings(pid: number): AsyncGenerator<string> {
+  try {
+    const file = await open(`/proc/${pid}/maps`);
+    yield* file.readLines();
+  } catch {
+    // It has ended.
+  }
 }
 
 /**
