@@ -68,7 +68,10 @@ export async function openSimulatedMachine(
   { database_address, clock }: Pick<TestService, 'database_address' | 'clock'>,
   place: { game_id: string; namespace_id: string },
   runtime: Runtime,
-  { developerGroupsOf = async () => new Map() }: Partial<Pick<ReconcileDependencies, 'developerGroupsOf'>> = {},
+  {
+    developerGroupsOf = async () => new Map(),
+    ...given
+  }: Partial<Pick<ReconcileDependencies, 'developerGroupsOf' | 'unrecorded_failures'>> = {},
 ): Promise<SimulatedMachine> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openDatabase(database_address, 4));
@@ -87,6 +90,7 @@ export async function openSimulatedMachine(
   };
   const { stopped } = startReconciling(
     {
+      ...given,
       database,
       clock,
       events,

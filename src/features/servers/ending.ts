@@ -34,6 +34,8 @@ interface EndingDependencies {
   events: Events;
   runtime: Runtime;
   logs: Logs;
+  /** Why servers were ended while the database could not record it. */
+  unrecorded_failures?: Map<string, string>;
   /** Runs a statement that only the holder of the machine may run. By default no other process can be the holder. */
   whileHeld?: ((work: (queries: Queries) => Promise<Map<string, string>>) => Promise<Map<string, string>>) | undefined;
 }
@@ -52,7 +54,8 @@ type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
  * and the transaction. Output and files may take long, so each server has them to itself.
  */
 export function createEnding(dependencies: EndingDependencies) {
-  const { database, clock, events, runtime, logs, whileHeld = (work) => work(database.queries) } = dependencies;
+  const { database, clock, events, runtime, logs, unrecorded_failures } = dependencies;
+  const { whileHeld = (work) => work(database.queries) } = dependencies;
   const output_slots = new SlotQueue(SHARED_BY_GAMES);
   const removal_slots = new SlotQueue(SHARED_BY_GAMES);
   const describe = createRounds({ ...RECORDS, work: describeAll });
@@ -114,7 +117,7 @@ export function createEnding(dependencies: EndingDependencies) {
     const fail: Fail = ({ server_id }, failure) => void results.set(server_id, { failure });
     await doTogether(servers, fail, async (some) => {
       const observed = await runtime.observe(some.map(handleOf));
-      for (const server of some) {
+      for (const server of some.map(withFailure)) {
         const seen = observed.get(server.server_id);
         const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
         if (next?.do === 'finish') results.set(server.server_id, { end: { ...server, ...next } });
@@ -122,6 +125,13 @@ export function createEnding(dependencies: EndingDependencies) {
       }
     });
     return servers.map(({ server_id }) => results.get(server_id) ?? { failure: new Error(NOT_GONE) });
+  }
+
+  /** Returns a server as it would be recorded if the database had taken why it was ended. */
+  function withFailure(server: ServerRow): ServerRow {
+    const failure = unrecorded_failures?.get(server.server_id);
+    if (failure === undefined) return server;
+    return { ...server, failure, destroyed_at: server.destroyed_at ?? clock.now() };
   }
 
   /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
@@ -145,6 +155,7 @@ export function createEnding(dependencies: EndingDependencies) {
     await output_slots.run(game_id, () => keepOutput(end));
     const recorded = await record(end);
     if ('failure' in recorded) throw recorded.failure;
+    unrecorded_failures?.delete(server_id);
     const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
     const { restarted_as } = recorded;
     const restarted = restarted_as === undefined ? {} : { restarted_as };

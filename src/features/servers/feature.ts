@@ -58,9 +58,10 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
     },
     routes: serverRoutes(servers, dependencies.addressOf),
     startWork(signal) {
-      const own = { ...dependencies, logs, takes_servers: cluster === undefined };
+      const unrecorded_failures = new Map<string, string>();
+      const own = { ...dependencies, logs, unrecorded_failures, takes_servers: cluster === undefined };
       const reconciling = startReconciling(own, signal);
-      const observed = { ...dependencies, listServers: reconciling.listServers };
+      const observed = { ...dependencies, unrecorded_failures, listServers: reconciling.listServers };
       const metering = readUsage ? startMetering({ ...observed, readUsage }, signal) : [];
       const limiting = measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
       if (cluster && key && cluster_port) {

@@ -64,6 +64,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
   relays: ServerRelays;
   /** Whether this machine takes waiting servers. Otherwise the cluster of this process does. */
   takes_servers: boolean;
+  unrecorded_failures?: Map<string, string>;
   whileHeld?: Parameters<typeof createEnding>[0]['whileHeld'];
   machines: Pick<
     Machines,

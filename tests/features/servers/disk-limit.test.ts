@@ -3,8 +3,11 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync 
 import { chmod, chown, mkdir, mkdtemp, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startLimitingDisk } from '../../../src/features/servers/disk-limit.ts';
 import { isAbove, measureDisk } from '../../../src/features/servers/runtimes/disk-use.ts';
 import type { DiskUse } from '../../../src/features/servers/runtimes/runtime.ts';
+import type { ServerRow } from '../../../src/features/servers/tables.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
 import { removeFolder } from '../../../src/platform/folder-removal.ts';
 import { readNames } from '../../../src/platform/libc.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
@@ -14,6 +17,7 @@ import { IS_ROOT, NO_DISK_LIMIT } from '../../support/runtimes.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
+import { waitingServer } from '../../support/waiting-server.ts';
 
 /** Making 100,000 files takes a while on a busy machine. */
 const END_WITHIN_MS = 150_000;
@@ -257,7 +261,7 @@ describe('a server above its disk limit', () => {
     [
       'nests folders too deeply',
       'cd "$HOME"; for n in $(seq 300); do mkdir n; cd n; done; echo done; exec sleep 600',
-      'its files cannot be counted: it has folders more than 256 deep, or more than 65,536 open files, or its container engine takes more than 30 s to count them',
+      'its files cannot be counted: it has folders more than 256 deep, or more than 65,536 open files, or too many mapped ones, or its container engine takes more than 30 s to count them',
     ],
     ...(IS_FULL_LENGTH ? [TOO_MANY_FILES] : []),
   ])(
@@ -283,6 +287,46 @@ describe('a server above its disk limit', () => {
     },
     END_WITHIN_MS + 60_000,
   );
+
+  const FAILURES: [code: 'STORAGE_FULL' | 'DATABASE_UNAVAILABLE', steps: string[]][] = [
+    ['STORAGE_FULL', ['kill', 'remove']],
+    ['DATABASE_UNAVAILABLE', ['kill']],
+  ];
+  test.each(FAILURES)('is killed although the database answers %s', async (code, steps) => {
+    const ids = { game_id: crypto.randomUUID(), namespace_id: crypto.randomUUID(), build_id: crypto.randomUUID() };
+    const server: ServerRow = {
+      ...waitingServer({ ...ids, datacenter_id: crypto.randomUUID() }),
+      identity: { pid: 1 },
+    };
+    const { server_id } = server;
+    const done: string[] = [];
+    const unrecorded_failures = new Map<string, string>();
+    const stopping = new AbortController();
+    const { stopped } = startLimitingDisk(
+      {
+        database: { ...muster.database, transact: () => Promise.reject(new ServiceError(code, {})) },
+        clock: muster.clock,
+        events: { emit() {} },
+        measureDisk: async () => new Map([[server_id, { bytes: 9 * MIB, files: 1 }]]),
+        runtime: {
+          async kill() {
+            done.push('kill');
+            return new Set([server_id]);
+          },
+          remove: async () => void done.push('remove'),
+        },
+        unrecorded_failures,
+        disk_max: { bytes: 8 * MIB, files: 1_000 },
+        listServers: () => [server],
+      },
+      stopping.signal,
+    );
+    await waitFor(() => done.length === steps.length, 'the server to be killed');
+    stopping.abort();
+    await stopped;
+    expect(done).toEqual(steps);
+    expect([...unrecorded_failures]).toEqual([[server_id, 'it exceeded its 8 MiB of disk']]);
+  });
 
   test('has no effect on one below it', async () => {
     const server_id = await servers.run('head -c 4000000 /dev/zero > "$HOME/file"; echo done; exec sleep 600');

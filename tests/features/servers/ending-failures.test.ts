@@ -127,6 +127,18 @@ test('ending: a leftover that still runs after it was killed is reported, and ke
   expect(removed.toSorted()).toEqual(others.toSorted());
 }, 300_000);
 
+test('ending: a server that was ended while the database could not record why has that reason, and no restart', async () => {
+  const place = await makeGame(muster.api, muster.administrator_token);
+  const server_id = crypto.randomUUID();
+  const unrecorded_failures = new Map([[server_id, 'it exceeded its disk']]);
+  await using machine = await openSimulatedMachine(muster, place, createEndedRuntime(), { unrecorded_failures });
+  await machine.add({ ...ENDING(), server_id, destroyed_at: null, kill_at: null, restarts_max: 3 });
+  expect(await machine.waitForEvent('server_ended', server_id)).toMatchObject({ failure: 'it exceeded its disk' });
+  const row = await selectServerById(muster.database.queries, server_id);
+  expect(row).toMatchObject({ failure: 'it exceeded its disk', restarted_as: null });
+  expect(unrecorded_failures.size).toBe(0);
+}, 300_000);
+
 test('ending: a server that does not die delays no other of its round', async () => {
   const held = Promise.withResolvers<void>();
   const { rows, ids, stuck_id, others, ending } = await makeEnding(undefined, undefined, {

@@ -160,6 +160,39 @@ describe('a container engine that fails', () => {
     expect(performance.now() - began).toBeLessThan(10_000);
   }, 60_000);
 
+  test('and hangs while it describes a container that has ended is asked for it once, and holds up no other', async () => {
+    const { runtime, add } = await open();
+    const { promise: held, resolve } = Promise.withResolvers<undefined>();
+    let descriptions = 0;
+    const inspect = () => {
+      descriptions += 1;
+      return held;
+    };
+    const stuck = await add({ state: 'exited', inspect });
+    const others = [await add({ state: 'exited' }), await add({ state: 'running' })];
+    for (let time = 0; time < 3; time += 1) {
+      const seen = [...(await runtime.observe([stuck, ...others])).values()].map(({ is }) => is);
+      expect(seen.toSorted()).toEqual(['ended', 'running', 'unreachable']);
+    }
+    expect(descriptions).toBe(1);
+    resolve(undefined);
+    await waitFor(async () => (await observe(runtime, stuck))?.is === 'ended', 'its description');
+  }, 60_000);
+
+  test('and is back kills no container that was unreachable until then', async () => {
+    let is_away = true;
+    const opened = await open(() => (is_away ? new Promise<never>(() => {}) : undefined));
+    const { runtime, client, add, calls } = opened;
+    const server = await add({ state: 'running' });
+    client.unreachable_since = new Date(0);
+    expect(await observe(runtime, server)).toEqual({ is: 'unreachable', since: new Date(0) });
+    is_away = false;
+    client.unreachable_since = undefined;
+    expect(await runtime.kill([server])).toEqual(new Set());
+    expect(calls).not.toContain('kill');
+    expect((await observe(runtime, server))?.is).toBe('running');
+  }, 60_000);
+
   test('has the last output of a container copied before its end counts as complete', async () => {
     const { runtime, add, directory } = await open();
     const line = Buffer.from(`${new Date().toISOString()} bye\n`);

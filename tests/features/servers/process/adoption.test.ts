@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { readIdentity } from '../../../../src/features/servers/runtimes/process/identity.ts';
 import { identifyProcess } from '../../../../src/platform/processes.ts';
 import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the service', (kind) => {
   let opened: TestRuntime;
@@ -58,5 +59,18 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the serv
     nameless.kill();
     await nameless.exited;
     expect((await opened.observe(unrecorded)).is).toBe('ended');
+  });
+
+  test('does not take a server for another one whose exit file it imitates', async () => {
+    const lost = await opened.run('exit 2');
+    await opened.waitForEnd(lost);
+    truncateSync(join(opened.directory, 'servers', lost.server_id, 'exit'));
+    const folder = `"$HOME"/${lost.server_id}`;
+    const imitate = `mkdir ${folder}; exec setsid sh -c 'exec 9>${folder}/exit; echo ready; exec sleep 600'`;
+    const impostor = await opened.run(imitate);
+    await waitFor(async () => (await opened.output(impostor)) === 'ready\n', 'the file to be open');
+    const unrecorded = { ...lost, identity: undefined };
+    expect(await opened.observe(unrecorded)).toEqual({ is: 'ended', exit_code: null, exit_signal: null });
+    await opened.kill(impostor);
   });
 });

@@ -21,6 +21,8 @@ import { followOutput } from './output-follower.ts';
 
 /** How long a launch waits for its container to start. Afterwards it is pending, for example while its image is fetched. */
 const START_TIMEOUT_MS = 5_000;
+/** How long an observation waits for the description of a container that has ended. */
+const DESCRIBED_WITHIN_MS = 1_000;
 /** Time to copy the rest of the output of a container that has ended. */
 const COPIED_WITHIN_MS = 5_000;
 /** Pause before the output of a container that still runs is copied again after that failed or ended. */
@@ -35,6 +37,7 @@ const ENGINE_AWAY = 'the container engine of the machine did not answer';
 const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
 /** States of containers that were never started. */
 const CREATED_STATES = new Set(['created', 'configured', 'initialized']);
+const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const INTERRUPTED = 'Muster restarted while its container was being set up';
 
 export interface EngineRuntimeOptions {
@@ -95,6 +98,10 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   let forward: ApiForward | undefined;
   /** Since when the engine has not described the containers of servers. */
   const failing_since = new Map<string, Date>();
+  /** Servers whose ended containers the engine is describing. */
+  const describing = new Set<string>();
+  /** Servers that were unreachable when they were observed last. */
+  const unreachable = new Set<string>();
   /** The call that finds out whether an engine that did not answer does so again. */
   let probing: Promise<void> | undefined;
   let notify = () => {};
@@ -272,12 +279,17 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const { unreachable_since: since } = client;
-    if (!since || !isAway()) return await observeByEngine(servers);
-    // An engine that hangs must not hold up the servers of other runtimes.
-    return new Map(
-      servers.map(({ server_id }) => [server_id, observeFiles(server_id) ?? { is: 'unreachable', since }]),
-    );
+    // An engine that is known to hang must not hold up the servers of other runtimes.
+    const observed = since && isAway() ? observeWithoutEngine(servers, since) : await observeByEngine(servers);
+    for (const [server_id, { is }] of observed) {
+      if (is === 'unreachable') unreachable.add(server_id);
+      else unreachable.delete(server_id);
+    }
+    return observed;
   }
+
+  const observeWithoutEngine = (servers: readonly ServerHandle[], since: Date): Map<string, Observation> =>
+    new Map(servers.map(({ server_id }) => [server_id, observeFiles(server_id) ?? { is: 'unreachable', since }]));
 
   async function observeByEngine(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
@@ -321,7 +333,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
 
   async function observeListed(server: ServerHandle, state: string | undefined): Promise<Observation> {
     const seen = await observeContainer(server, state);
-    failing_since.delete(server.server_id);
+    if (seen.is !== 'unreachable') failing_since.delete(server.server_id);
     return seen;
   }
 
@@ -329,18 +341,33 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     { server_id, identity }: ServerHandle,
     state: string | undefined,
   ): Promise<Observation> {
-    const unknown_end = { is: 'ended', exit_code: null, exit_signal: null } as const;
-    if (state === undefined && marks.read(server_id, 'created') !== undefined) return unknown_end;
+    if (state === undefined && marks.read(server_id, 'created') !== undefined) return UNKNOWN_END;
     if (state === undefined || CREATED_STATES.has(state)) {
       // A server without an identity is started anew. One with an identity was being set up by an earlier process.
-      return identity === undefined ? { is: 'absent' } : { ...unknown_end, reason: INTERRUPTED, is_disruption: true };
+      return identity === undefined ? { is: 'absent' } : { ...UNKNOWN_END, reason: INTERRUPTED, is_disruption: true };
     }
     follow(server_id);
-    if (!ENDED_STATES.has(state)) return running(server_id);
+    return ENDED_STATES.has(state) ? await awaitEnd(server_id) : running(server_id);
+  }
+
+  /**
+   * Returns how a container ended. The engine may hang while it describes one container, so waits only briefly, and not for
+   * one that was late before: its description is there for a later observation.
+   */
+  async function awaitEnd(server_id: string): Promise<Observation> {
+    if (describing.has(server_id)) return undescribed(server_id);
+    describing.add(server_id);
+    const description = describeContainer(server_id).finally(() => describing.delete(server_id));
+    const wait_ms = failing_since.has(server_id) ? 0 : DESCRIBED_WITHIN_MS;
+    const end = await Promise.race([description, Bun.sleep(wait_ms)]);
+    return end ?? undescribed(server_id);
+  }
+
+  async function describeContainer(server_id: string): Promise<Observation> {
     const container = await containers.find(server_id);
     if (container?.is_running) return running(server_id);
     const was_killed = killed.has(server_id) || marks.read(server_id, 'killed') !== undefined;
-    const end = container && !was_killed ? endOf(container) : unknown_end;
+    const end = container && !was_killed ? endOf(container) : UNKNOWN_END;
     known_ends.set(server_id, end);
     return end;
   }
@@ -389,7 +416,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     following.delete(server_id);
     await folders.remove(server_id);
     for (const stream of LOG_STREAMS) output_files.forget(folders.output(server_id, stream));
-    for (const known of [known_ends, failures, killed, reported, failing_since]) known.delete(server_id);
+    for (const known of [known_ends, failures, killed, reported, failing_since, unreachable]) known.delete(server_id);
   }
 
   async function remove(server_id: string): Promise<void> {
@@ -428,7 +455,10 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
         onGone?.(server_id);
       }
       await forEachAtOnce(servers, KILLS_AT_ONCE_MAX, async ({ server_id }) => {
-        if (folders.has(server_id) && (is_away || !(await killOne(server_id).catch(() => false)))) return;
+        // One that was unreachable is observed before it is killed: the engine may just be back, and the server runs.
+        const cannotKill = async () =>
+          is_away || unreachable.has(server_id) || !(await killOne(server_id).catch(() => false));
+        if (folders.has(server_id) && (await cannotKill())) return;
         copies.push(copyAndNote(server_id));
       });
       await Promise.all(copies);

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { chown, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { openCgroups } from '../../../../platform/cgroups.ts';
 import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { pace } from '../../../../platform/pacing.ts';
@@ -113,8 +112,8 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
   }
 
   async function hasExitFileOpen(pid: number, server_id: string): Promise<boolean> {
-    const exit = join(server_id, 'exit');
-    return (await findOpenFile(pid, (path) => path.endsWith(exit))) !== undefined;
+    const exit = folders.exit(server_id);
+    return (await findOpenFile(pid, (path) => path === exit)) !== undefined;
   }
 
   async function start(order: StartOrder): Promise<Started> {
