@@ -104,7 +104,7 @@ export async function openSimulatedMachine(
       node: {
         ...ids,
         api_url: 'http://127.0.0.1:8080',
-        server_ports: { min: 26_000, max: 26_099 },
+        server_ports: { min: 26_000, max: 26_199 },
         servers_max: 1_000,
         servers_per_group_max: 1_000,
         resources_max: undefined,

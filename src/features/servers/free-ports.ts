@@ -1,3 +1,4 @@
+import { createPacer } from '../../platform/pacing.ts';
 import { allAddresses, isFreePort } from '../../platform/tcp-ports.ts';
 
 /**
@@ -10,11 +11,15 @@ export async function findFreePorts(
   count: number,
 ): Promise<number[] | undefined> {
   const found: number[] = [];
+  const pace = createPacer();
   const size = max - min + 1;
   const start = Math.floor(Math.random() * size);
   for (let step = 0; step < size && found.length < count; step += 1) {
     const port = min + ((start + step) % size);
-    if (!unavailable.has(port) && isFreePort(port) && (await isFreeUdpPort(port))) found.push(port);
+    if (unavailable.has(port)) continue;
+    if (isFreePort(port) && (await isFreeUdpPort(port))) found.push(port);
+    // Servers can hold all ports for UDP, and then each of them is tried.
+    await pace();
   }
   return found.length < count ? undefined : found;
 }

@@ -7,7 +7,15 @@ import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
 import { findFreePorts } from './free-ports.ts';
 import type { Logs } from './logs.ts';
-import { assignPorts, countPorts, portsAt, type RelayedProtocols } from './rules.ts';
+import {
+  assignedPortsOf,
+  assignPorts,
+  countPorts,
+  portsAt,
+  RANGE_PORTS_MAX,
+  type RelayedProtocols,
+  rangePortsOf,
+} from './rules.ts';
 import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { Room, ServerRow, WaitReason } from './tables.ts';
@@ -81,8 +89,8 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     ]);
     awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
-    const room = roomBeside(running, await selectUnavailablePorts(queries, releasedBefore()));
-    const filter = { room, relayed: node.relayed, counted_max: TAKEN_AT_ONCE_MAX };
+    const room = roomBeside(running, await selectUnavailablePorts(queries, running, releasedBefore()));
+    const filter = { ...node, room, range_ports_max: RANGE_PORTS_MAX, counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / node.servers_max, usedShareOf(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
@@ -131,11 +139,15 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
    */
   let foreign = { ports: 0, until: 0 };
 
-  const needsOf = ({ ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>): Room => ({
-    ports: countPorts(ports, node.relayed),
-    cpu,
-    memory,
-  });
+  /** Returns what a server needs beside others that have these ports. A range that it cannot have needs too much. */
+  function needsOf(
+    { ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>,
+    assigned_ports: ReadonlySet<number>,
+  ): Room {
+    const of_ranges = rangePortsOf(ports, node.server_ports);
+    const has_ranges = of_ranges.length <= RANGE_PORTS_MAX && !of_ranges.some((port) => assigned_ports.has(port));
+    return { ports: has_ranges ? countPorts(ports, node.relayed) : Number.POSITIVE_INFINITY, cpu, memory };
+  }
 
   /** Returns what this machine has for servers. */
   function wholeRoom(): Room {
@@ -152,11 +164,20 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     const used = [...unavailable_ports].filter(isInRange).length + foreign_ports;
     const beside_ports = { ...whole, ports: Math.max(whole.ports - used, 0) };
     // Their ports are among the unavailable ones.
-    return running.reduce((left, server) => reduceRoom(left, { ...needsOf(server), ports: 0 }), beside_ports);
+    return running.reduce((left, { cpu, memory }) => reduceRoom(left, { ports: 0, cpu, memory }), beside_ports);
   }
 
-  const selectUnavailablePorts = (queries: Queries, released_before: Date) =>
-    store.selectUnavailablePorts(queries, node.node_id, released_before);
+  /** Returns the ports that no server can be given: other servers have them, had them a moment ago, or in their ranges. */
+  async function selectUnavailablePorts(
+    queries: Queries,
+    running: ServerRow[],
+    released_before: Date,
+  ): Promise<Set<number>> {
+    const reserved = await store.selectUnavailablePorts(queries, node.node_id, released_before);
+    return reserved.union(new Set(running.flatMap(({ ports }) => rangePortsOf(ports, node.server_ports))));
+  }
+
+  const portsAssignedTo = (running: ServerRow[]) => new Set(running.flatMap(({ ports }) => assignedPortsOf(ports)));
   const releasedBefore = () => after(clock.now(), -PORT_REUSED_AFTER_MS);
 
   async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[], room: Room) {
@@ -166,12 +187,16 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       ...one,
       group_id: groups.get(one.game_id) ?? one.game_id,
     });
-    const namespaces = waiting.map((one) => ({ ...withGroup(one), needs: needsOf(one.next ?? one.first) }));
+    const assigned_ports = portsAssignedTo(running);
+    const namespaces = waiting.map((one) => ({
+      ...withGroup(one),
+      needs: needsOf(one.next ?? one.first, assigned_ports),
+    }));
     const machine = { ...node, running: running.map(withGroup), room, taken_at_once_max: TAKEN_AT_ONCE_MAX };
     const { to_take, wait_reasons } = shareRoom(namespaces, machine);
     for (const { namespace_id, first } of waiting) {
       // Smaller servers of its namespace do not wait for it.
-      const lack = findLack(room, needsOf(first));
+      const lack = findLack(room, needsOf(first, assigned_ports));
       if (lack && !wait_reasons.has(namespace_id)) wait_reasons.set(namespace_id, lack);
     }
     return { to_take, wait_reasons };
@@ -214,26 +239,32 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       if (!held) return NOTHING_PLACED;
       const { takes_servers } = held;
       const released_before = releasedBefore();
-      const unavailable_ports = await selectUnavailablePorts(tx, released_before);
+      const unavailable_ports = await selectUnavailablePorts(tx, running, released_before);
+      const assigned_ports = portsAssignedTo(running);
       let room = roomBeside(running, unavailable_ports);
-      const filter = { counts: to_take, room, relayed: node.relayed };
+      const filter = { ...node, room, range_ports_max: RANGE_PORTS_MAX, counts: to_take };
       const queue = { datacenter_id: node.datacenter_id, now };
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
       const placed: Placed = { count: 0, takes_servers, wait_reasons: new Map() };
       for (const server of waiting) {
-        const needs = server.destroyed_at ? NO_NEEDS : needsOf(server);
+        const needs = server.destroyed_at ? NO_NEEDS : needsOf(server, assigned_ports);
         const lack = findLack(room, needs);
         const reserved = lack
           ? undefined
           : await reservePorts(tx, node, server, { released_before, unavailable_ports });
         if (!reserved) {
           placed.wait_reasons.set(server.server_id, lack ?? 'no_ports');
-          if (!lack) noteForeignPorts(room.ports - needs.ports + 1);
+          if (lack) continue;
+          noteForeignPorts(room.ports - needs.ports + 1);
+          // No other server with as many ports searches for them.
+          room = { ...room, ports: needs.ports - 1 };
           continue;
         }
         room = reduceRoom(room, needs);
+        for (const port of assignedPortsOf(reserved)) assigned_ports.add(port);
+        for (const port of rangePortsOf(reserved, node.server_ports)) unavailable_ports.add(port);
         // A server may call the service before its start is recorded, and its lobby must have an address then.
         const ports =
           runtime.host === undefined

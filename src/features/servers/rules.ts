@@ -222,6 +222,26 @@ export function countPorts(ports: Record<string, ServerPort>, relayed: RelayedPr
   return single.length + single.filter((port) => isRelayed(port, relayed)).length;
 }
 
+/** Most numbers in the ranges of a server that its machine could give to others, so that it leaves enough to them. */
+export const RANGE_PORTS_MAX = 100;
+
+/** Returns the numbers in the ranges of a server that its machine could give to others. */
+export function rangePortsOf(ports: Record<string, ServerPort>, given: { min: number; max: number }): number[] {
+  return Object.values(ports).flatMap(({ port_range }) => {
+    if (!port_range) return [];
+    const min = Math.max(port_range.min, given.min);
+    const max = Math.min(port_range.max, given.max);
+    return Array.from({ length: Math.max(0, max - min + 1) }, (_, index) => min + index);
+  });
+}
+
+/** Returns the numbers that a server has from its machine, with those of relays. */
+export function assignedPortsOf(ports: Record<string, ServerPort>): number[] {
+  return Object.values(ports).flatMap(({ public_port, relay_port }) =>
+    [public_port, relay_port].filter((port) => port !== undefined),
+  );
+}
+
 /**
  * Returns the variables with a server's ports, all those that the reference API has: PORT_<label> with underscores for
  * dashes, the label in capitals too, as it is there for servers without a lobby, and both spellings for ranges.

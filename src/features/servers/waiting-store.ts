@@ -1,7 +1,7 @@
 import { and, asc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
-import { type Room, type ServerPort, type ServerRow, servers, type WaitReason } from './tables.ts';
+import { type Room, type ServerPort, type ServerRow, serverPorts, servers, type WaitReason } from './tables.ts';
 
 const NAMESPACES_MAX = 10_000;
 
@@ -27,20 +27,39 @@ const queueOf = ({ datacenter_id, now }: WaitingQuery, namespace_id: SQL, condit
     and waiter.node_id is null and waiter.destroyed_at is null and ${isDue(sql`waiter.start_after`, now)} ${condition}
   order by waiter.created_at`;
 
-/** What a machine has left for servers, and the protocols whose ports need a second number. */
+/** A machine: what it has left for servers, the ports that it gives, and the protocols whose ports need a second number. */
 export interface RoomFilter {
+  node_id: string;
   room: Room;
+  server_ports: { min: number; max: number };
+  /** Most of these ports in the ranges of a server. */
+  range_ports_max: number;
   relayed: ReadonlySet<ServerPort['protocol']>;
 }
 
-/** Returns a condition, to append: a machine has room for the waiting server. The ports count as `countPorts` counts them. */
-const fits = ({ room, relayed }: RoomFilter) => sql`
+const RANGE_MIN = sql`(of_waiter.port #>> '{port_range,min}')::int`;
+const RANGE_MAX = sql`(of_waiter.port #>> '{port_range,max}')::int`;
+
+/**
+ * Returns a condition, to append: a machine has room for the waiting server. The ports count as `countPorts` and
+ * `rangePortsOf` count them, and no other server has a port of its ranges.
+ */
+const fits = ({ node_id, room, server_ports: { min, max }, range_ports_max, relayed }: RoomFilter) => sql`
   and waiter.cpu <= ${room.cpu}::float8 and waiter.memory <= ${room.memory}::float8
   and ${room.ports}::int >= (
     select count(*) + count(*) filter (
       where port ->> 'routing' = 'game_guard' and port ->> 'protocol' = any(${sql.param([...relayed])}::text[])
     )
     from jsonb_each(waiter.ports) as of_waiter (label, port) where not port ? 'port_range'
+  )
+  and ${range_ports_max}::int >= (
+    select coalesce(sum(greatest(least(${RANGE_MAX}, ${max}::int) - greatest(${RANGE_MIN}, ${min}::int) + 1, 0)), 0)
+    from jsonb_each(waiter.ports) as of_waiter (label, port) where port ? 'port_range'
+  )
+  and not exists (
+    select from jsonb_each(waiter.ports) as of_waiter (label, port)
+    join ${serverPorts} as assigned on assigned.port between ${RANGE_MIN} and ${RANGE_MAX}
+    where assigned.node_id = ${node_id} and assigned.release_ts is null
   )`;
 
 const NEEDS = sql`json_build_object('ports', waiter.ports, 'cpu', waiter.cpu, 'memory', waiter.memory)`;

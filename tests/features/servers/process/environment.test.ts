@@ -14,6 +14,7 @@ import {
   type TestRuntime,
 } from '../../../support/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
+import { findFreePort } from '../../../support/test-ports.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const MQ_OPEN = process.arch === 'arm64' ? 180 : 240;
@@ -116,6 +117,15 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       syscall(${MQ_OPEN} + 1, $queue);
       print "tried\\n"`;
     expect(await opened.runOnce(`perl -e '${script}'`)).toBe('tried\n');
+  });
+
+  test('may listen by TCP on a port range, unless the range is for UDP', async () => {
+    const rangeOf = (protocol: 'tcp' | 'udp', port: number) =>
+      ({ protocol, routing: 'host', port_range: { min: port, max: port } }) as const;
+    const [tcp, udp] = [findFreePort(), findFreePort()];
+    const script = 'for (@ARGV) { print IO::Socket::INET->new(Listen => 1, LocalPort => $_) ? "yes " : "no " }';
+    const order = { ports: { a: rangeOf('tcp', tcp), b: rangeOf('udp', udp) } };
+    expect(await opened.runOnce(`perl -MIO::Socket::INET -e '${script}' ${tcp} ${udp}`, order)).toBe('yes no ');
   });
 
   test('cannot hold a lease on its output, which would make the service wait, and can lock it', async () => {

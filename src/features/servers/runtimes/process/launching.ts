@@ -78,7 +78,7 @@ export function createLaunching(options: LaunchingOptions) {
       read: [...system_files, build.directory, own_program],
       write: [folders.work(server_id)],
       use: [...DEVICES, folders.output(server_id, 'std_out'), folders.output(server_id, 'std_err')],
-      tcp_ports: Object.values(ports).flatMap(portsOf),
+      tcp_ports: Object.values(ports).flatMap(tcpPortsOf),
     };
     return {
       command,
@@ -116,8 +116,10 @@ function openOrder(path: string, order: LaunchOrder): { file: number } & Disposa
   return { file, [Symbol.dispose]: () => closeSync(file) };
 }
 
-/** Returns all numbers of a port. */
-function portsOf({ internal_port, port_range }: ServerPort): number[] {
+/** Returns the numbers of a port on which its server may listen by TCP. */
+function tcpPortsOf({ protocol, internal_port, port_range }: ServerPort): number[] {
+  // Ranges may overlap those of other servers. A single number is the server's own for both protocols.
+  if (port_range && protocol === 'udp') return [];
   if (port_range)
     return Array.from({ length: port_range.max - port_range.min + 1 }, (_, index) => port_range.min + index);
   return internal_port === undefined ? [] : [internal_port];
