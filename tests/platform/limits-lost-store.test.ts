@@ -5,7 +5,7 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import { averagePerMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { StoreSettings } from '../../src/platform/limits/store-settings.ts';
-import { TEST_REDIS } from '../support/redis.ts';
+import { HAS_REDIS, TEST_REDIS } from '../support/redis.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { openTestUpstash } from '../support/upstash.ts';
@@ -44,7 +44,7 @@ interface FailingStore {
 }
 
 async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Promise<FailingStore> {
-  const { hostname, port, pathname } = new URL(TEST_REDIS ?? '');
+  const { hostname, port, pathname } = new URL(TEST_REDIS);
   const proxy = stack.use(await openTcpProxy({ host: hostname, port: Number(port || 6379) }));
   const store: StoreSettings = { kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` };
   return way === 'cut'
@@ -53,7 +53,7 @@ async function useRedis(stack: AsyncDisposableStack, way: 'cut' | 'stall'): Prom
 }
 
 function useUpstash(stack: AsyncDisposableStack, answer: () => Response | Promise<Response>): FailingStore {
-  const upstash = openTestUpstash(TEST_REDIS ?? '');
+  const upstash = openTestUpstash(TEST_REDIS);
   stack.defer(() => upstash[Symbol.dispose]());
   const { url, token } = upstash;
   return {
@@ -77,37 +77,38 @@ const WAYS: [what: string, use: (stack: AsyncDisposableStack) => Promise<Failing
   ['Upstash answers with something else', (stack) => useUpstash(stack, () => new Response('<html>'))],
 ];
 
-if (TEST_REDIS !== undefined) {
-  describe.each(WAYS)('limits: when %s,', (_what, use) => {
-    test('this process counts on its own, refuses what must not go uncounted, and reports it once', async () => {
-      await using stack = new AsyncDisposableStack();
-      const { store, fail, heal } = await use(stack);
-      using limits = await open(store);
-      for (const remaining of [99, 98, 97]) expect(await limits.count()).toBe(remaining);
-      expect(limits.eventNames()).toEqual([]);
+describe.skipIf(!HAS_REDIS).each(WAYS)('limits: when %s,', (_what, use) => {
+  test('this process counts on its own, refuses what must not go uncounted, and reports it once', async () => {
+    await using stack = new AsyncDisposableStack();
+    const { store, fail, heal } = await use(stack);
+    using limits = await open(store);
+    for (const remaining of [99, 98, 97]) expect(await limits.count()).toBe(remaining);
+    expect(limits.eventNames()).toEqual([]);
 
-      await fail();
-      const counted = await Promise.all(Array.from({ length: 40 }, () => limits.count()));
-      // Counting starts at zero: this process does not know the shared counts.
-      expect(counted.sort()).toEqual(Array.from({ length: 40 }, (_, number) => 60 + number));
-      const { code, status, retry_after_ms } = await rejectionOf(ServiceError, limits.count(GUARDED));
-      expect({ code, status, retry_after_ms }).toEqual({
-        code: 'LIMITS_UNAVAILABLE',
-        status: 503,
-        retry_after_ms: 1_000,
-      });
-      expect(limits.eventNames()).toEqual(['limits_store_lost']);
-      expect(limits.events[0]).toMatchObject({ store: store.kind, cause: expect.any(Error) });
-
-      await heal();
-      await waitFor(async () => ((await limits.count()) ?? 0) > 90, 'the store to count again');
-      expect(limits.eventNames()).toEqual(['limits_store_lost', 'limits_store_found']);
-      expect(await limits.count(GUARDED)).toBe(99);
+    await fail();
+    const counted = await Promise.all(Array.from({ length: 40 }, () => limits.count()));
+    // Counting starts at zero: this process does not know the shared counts.
+    expect(counted.sort()).toEqual(Array.from({ length: 40 }, (_, number) => 60 + number));
+    const { code, status, retry_after_ms } = await rejectionOf(ServiceError, limits.count(GUARDED));
+    expect({ code, status, retry_after_ms }).toEqual({
+      code: 'LIMITS_UNAVAILABLE',
+      status: 503,
+      retry_after_ms: 1_000,
     });
-  });
+    expect(limits.eventNames()).toEqual(['limits_store_lost']);
+    expect(limits.events[0]).toMatchObject({ store: store.kind, cause: expect.any(Error) });
 
-  test('limits: a Redis whose connection takes longer than the timeout is used once it is connected', async () => {
-    const { hostname, port, pathname } = new URL(TEST_REDIS ?? '');
+    await heal();
+    await waitFor(async () => ((await limits.count()) ?? 0) > 90, 'the store to count again');
+    expect(limits.eventNames()).toEqual(['limits_store_lost', 'limits_store_found']);
+    expect(await limits.count(GUARDED)).toBe(99);
+  });
+});
+
+test.skipIf(!HAS_REDIS)(
+  'limits: a Redis whose connection takes longer than the timeout is used once it is connected',
+  async () => {
+    const { hostname, port, pathname } = new URL(TEST_REDIS);
     await using proxy = await openTcpProxy({ host: hostname, port: Number(port || 6379) });
     const release = proxy.hold();
     using limits = await open({ kind: 'redis', url: `redis://127.0.0.1:${proxy.port}${pathname}` }, 200);
@@ -118,8 +119,8 @@ if (TEST_REDIS !== undefined) {
       return limits.eventNames().includes('limits_store_found');
     }, 'the store to count');
     expect(proxy.connections).toBe(1);
-  });
-}
+  },
+);
 
 test('limits: a store that is unavailable at the start does not stop the start', async () => {
   using limits = await open({ kind: 'redis', url: 'redis://127.0.0.1:1' });

@@ -1,26 +1,31 @@
-import { afterAll, afterEach, beforeEach, describe, expect, setSystemTime, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setSystemTime, test } from 'bun:test';
 import { RedisClient } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { averagePerMinute, inEachMinute, type Limit } from '../../src/platform/limits/limit.ts';
 import { type Limits, openLimits } from '../../src/platform/limits/limits.ts';
 import type { StoreSettings } from '../../src/platform/limits/store-settings.ts';
-import { TEST_REDIS } from '../support/redis.ts';
+import { HAS_REDIS, TEST_REDIS } from '../support/redis.ts';
 import { openTestUpstash } from '../support/upstash.ts';
 
 test('limits: every kind of store is tested where CI requires it', () => {
-  if (TEST_REDIS === undefined)
-    console.log('Not tried, because it is not here: a Redis (MUSTER_TEST_REDIS=redis://…).');
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_REDIS).toBeDefined();
+  if (!HAS_REDIS) console.log('Not tried, because it is not here: a Redis (MUSTER_TEST_REDIS=redis://…).');
+  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(HAS_REDIS).toBe(true);
 });
 
 const opened = new DisposableStack();
 afterAll(() => opened.dispose());
-const STORES: [name: string, store: StoreSettings | undefined][] = [['this process', undefined]];
-if (TEST_REDIS !== undefined) {
-  const { url, token } = opened.use(openTestUpstash(TEST_REDIS));
-  STORES.push(['Redis', { kind: 'redis', url: TEST_REDIS }], ['Upstash', { kind: 'upstash', url, token }]);
-}
+/** The stores that several processes share. */
+const SHARED_STORES: [name: string, openStore: () => StoreSettings][] = [
+  ['Redis', () => ({ kind: 'redis', url: TEST_REDIS })],
+  [
+    'Upstash',
+    () => {
+      const { url, token } = opened.use(openTestUpstash(TEST_REDIS));
+      return { kind: 'upstash', url, token };
+    },
+  ],
+];
 
 const THREE = inEachMinute('three', 3);
 /** Longer than any busy machine takes, so no store counts as silent here. */
@@ -41,7 +46,16 @@ async function open(store: StoreSettings | undefined, epoch: string = crypto.ran
   return { limits, count, events };
 }
 
-describe.each(STORES)('limits: a count in %s', (_name, store) => {
+describe('limits: a count in this process', () => describeCount(() => undefined));
+describe.skipIf(!HAS_REDIS).each(SHARED_STORES)('limits: a count in %s', (_name, openStore) =>
+  describeCount(openStore),
+);
+
+function describeCount(openStore: () => StoreSettings | undefined): void {
+  let store: StoreSettings | undefined;
+  beforeAll(() => {
+    store = openStore();
+  });
   let limits: Limits;
   let count: Awaited<ReturnType<typeof open>>['count'];
   let events: ServiceEvent[];
@@ -107,7 +121,7 @@ describe.each(STORES)('limits: a count in %s', (_name, store) => {
     expect(await more.count(THREE)).toMatchObject({ limit: 3_000, remaining: 2_999 });
     more.limits[Symbol.dispose]();
   });
-});
+}
 
 test('limits: turned off, they count nothing and use no store', async () => {
   const store: StoreSettings = { kind: 'redis', url: 'redis://127.0.0.1:1' };
@@ -123,7 +137,12 @@ test('limits: an in-process count returns without a promise', async () => {
   expect(limits.count(THREE, 'me')).not.toBeInstanceOf(Promise);
 });
 
-describe.each(STORES.slice(1))('limits: several processes, with %s,', (_name, store) => {
+describe.skipIf(!HAS_REDIS).each(SHARED_STORES)('limits: several processes, with %s,', (_name, openStore) => {
+  let store: StoreSettings;
+  beforeAll(() => {
+    store = openStore();
+  });
+
   test('count together if they have one database, and apart otherwise', async () => {
     const epoch = crypto.randomUUID();
     const [one, other, unrelated] = [await open(store, epoch), await open(store, epoch), await open(store)];
@@ -144,30 +163,28 @@ describe.each(STORES.slice(1))('limits: several processes, with %s,', (_name, st
   });
 });
 
-if (TEST_REDIS !== undefined) {
-  const store: StoreSettings = { kind: 'redis', url: TEST_REDIS };
-  const openClient = () => new RedisClient(store.url);
+const store: StoreSettings = { kind: 'redis', url: TEST_REDIS };
+const openClient = () => new RedisClient(store.url);
 
-  test('limits: Redis keeps nothing after the window', async () => {
-    const epoch = crypto.randomUUID();
-    const { count, limits } = await open(store, epoch);
-    await count(THREE);
-    const client = openClient();
-    const keys: string[] = await client.send('KEYS', [`muster:${epoch}:*`]);
-    expect(keys).toHaveLength(2);
-    for (const key of keys) expect(await client.pttl(key)).toBeWithin(1, 60_001);
-    client.close();
-    limits[Symbol.dispose]();
-  });
+test.skipIf(!HAS_REDIS)('limits: Redis keeps nothing after the window', async () => {
+  const epoch = crypto.randomUUID();
+  const { count, limits } = await open(store, epoch);
+  await count(THREE);
+  const client = openClient();
+  const keys: string[] = await client.send('KEYS', [`muster:${epoch}:*`]);
+  expect(keys).toHaveLength(2);
+  for (const key of keys) expect(await client.pttl(key)).toBeWithin(1, 60_001);
+  client.close();
+  limits[Symbol.dispose]();
+});
 
-  test('limits: a Redis that has forgotten its scripts gets them again', async () => {
-    const { count, limits, events } = await open(store);
-    const client = openClient();
-    await count(THREE);
-    await client.send('SCRIPT', ['FLUSH']);
-    expect((await count(THREE)).remaining).toBe(1);
-    expect(events).toEqual([]);
-    client.close();
-    limits[Symbol.dispose]();
-  });
-}
+test.skipIf(!HAS_REDIS)('limits: a Redis that has forgotten its scripts gets them again', async () => {
+  const { count, limits, events } = await open(store);
+  const client = openClient();
+  await count(THREE);
+  await client.send('SCRIPT', ['FLUSH']);
+  expect((await count(THREE)).remaining).toBe(1);
+  expect(events).toEqual([]);
+  client.close();
+  limits[Symbol.dispose]();
+});

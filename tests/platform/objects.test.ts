@@ -51,13 +51,16 @@ async function openS3(): Promise<Opened> {
   return { objects: await openS3Objects(parsed), files: () => listBucket(parsed) };
 }
 
-const STORAGES: [name: string, open: () => Promise<Opened>][] = [['disk', openDisk]];
-if (TEST_S3 !== undefined) STORAGES.push(['S3', openS3]);
+/** Describes what holds on every kind of storage. */
+function describeOnAll(what: string, describeOn: (open: () => Promise<Opened>) => void): void {
+  describe(`on disk, ${what}`, () => describeOn(openDisk));
+  describe.skipIf(TEST_S3 === undefined)(`on S3, ${what}`, () => describeOn(openS3));
+}
 
 const textOf = async (objects: Objects, key: string, range?: ByteRange): Promise<string> =>
   await new Response(await objects.read(key, range)).text();
 
-describe.each(STORAGES)('on %s, an object is not stored, and nothing of it remains,', (_storage, open) => {
+describeOnAll('an object is not stored, and nothing of it remains,', (open) => {
   const CASES: [name: string, pieces: string[], length: number][] = [
     ['if fewer bytes come', ['abc', 'd'], 5],
     ['if more come', ['abc', 'def'], 5],
@@ -108,7 +111,7 @@ describe.each(STORAGES)('on %s, an object is not stored, and nothing of it remai
   });
 });
 
-describe.each(STORAGES)('on %s, a key that leaves the storage is refused by every method:', (_storage, open) => {
+describeOnAll('a key that leaves the storage is refused by every method:', (open) => {
   const KEYS = ['', '.', '..', '../a', 'a/../b', 'a/..', './a', '/etc/passwd', 'a//b', 'a/', '/', 'a\\..\\b', 'a\0'];
   test.each([...KEYS, 'a/%2e%2e', 'Ä', 'a b', 'a\n', 'a?b', 'a#b'].map((key): [string] => [key]))('%j', async (key) => {
     const { objects, files } = await open();
@@ -125,7 +128,7 @@ describe.each(STORAGES)('on %s, a key that leaves the storage is refused by ever
   });
 });
 
-describe.each(STORAGES)('on %s, an object', (_storage, open) => {
+describeOnAll('an object', (open) => {
   test('is stored exactly, in any number of pieces', async () => {
     const { objects, files } = await open();
     const pieces = Array.from({ length: 300 }, (_, index) => String.fromCharCode(97 + (index % 26)).repeat(index * 13));
@@ -195,7 +198,7 @@ describe.each(STORAGES)('on %s, an object', (_storage, open) => {
   });
 });
 
-describe.each(STORAGES)('on %s, a folder', (_storage, open) => {
+describeOnAll('a folder', (open) => {
   /** More than one page of the tests' S3 server. */
   const MANY = Array.from({ length: 25 }, (_, index) => `a/${index}`);
 

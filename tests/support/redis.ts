@@ -1,9 +1,10 @@
 import { RedisClient } from 'bun';
 
-const LOCAL = 'redis://127.0.0.1:6379';
+/** The address of a Redis: from CI, or on this machine. */
+export const TEST_REDIS = process.env.MUSTER_TEST_REDIS ?? 'redis://127.0.0.1:6379';
 
-/** The address of a Redis: from CI, or on this machine; undefined if there is none. */
-export const TEST_REDIS = process.env.MUSTER_TEST_REDIS ?? ((await isThere(LOCAL)) ? LOCAL : undefined);
+/** One that CI names must be there. */
+export const HAS_REDIS = process.env.MUSTER_TEST_REDIS !== undefined || (await isThere(TEST_REDIS));
 
 async function isThere(url: string): Promise<boolean> {
   const client = new RedisClient(url, { autoReconnect: false, connectionTimeout: 1_000 });
