@@ -8,7 +8,6 @@ import { enterRoom } from '../support/room.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
-const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
 const NODE = Bun.which('node');
 
 /** A program that imports the client as served, and prints what it receives until its input has a line. */
@@ -58,7 +57,7 @@ describe('client: the served file, in a program of', () => {
 
   for (const [name, command, has_socket] of PROGRAMS) {
     const is_missing = NODE === null && command[0] === 'node';
-    test.skipIf(is_missing && !IS_REQUIRED)(`${name}${is_missing ? ' (Node is not installed)' : ''}`, async () => {
+    test.skipIf(is_missing)(`${name}${is_missing ? ' (Node is not installed)' : ''}`, async () => {
       const { url, api } = service;
       await using directory = await openDirectory();
       await Bun.write(join(directory.path, 'client.mjs'), await (await fetch(`${url}/client.js`)).text());

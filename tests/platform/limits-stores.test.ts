@@ -8,11 +8,6 @@ import type { StoreSettings } from '../../src/platform/limits/store-settings.ts'
 import { HAS_REDIS, TEST_REDIS } from '../support/redis.ts';
 import { openTestUpstash } from '../support/upstash.ts';
 
-test('limits: every kind of store is tested where CI requires it', () => {
-  if (!HAS_REDIS) console.log('Not tried, because it is not here: a Redis (MUSTER_TEST_REDIS=redis://…).');
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(HAS_REDIS).toBe(true);
-});
-
 const opened = new DisposableStack();
 afterAll(() => opened.dispose());
 /** The stores that several processes share. */

