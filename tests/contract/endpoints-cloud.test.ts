@@ -236,7 +236,7 @@ test('an avatar is completed with a separate operation', async () => {
   expect(await isComplete()).toBe(true);
 });
 
-test('completing a device link response_shape the device a token of the game', async () => {
+test('completing a device link gives the device a token of the game', async () => {
   const { device_link_token } = await opened.api.ok('POST', '/cloud/devices/links');
   const body = { device_link_token, game_id: world.tenant.game.game_id };
   expect(await ok('POST', '/cloud/devices/links/complete', body, world.tenant.member.token)).toEqual({});

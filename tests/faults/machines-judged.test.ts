@@ -84,6 +84,7 @@ test.skipIf(!IS_FULL_LENGTH)(
     console.log(`${given_up} of ${MOMENTS} times given up; ${seats} seats meanwhile`);
     expect(given_up).toBeGreaterThan(0);
     expect(given_up).toBeLessThan(MOMENTS);
+    expect(seats).toBeGreaterThan(0);
     // Nothing is left of what was given up, and nothing of what runs is missing.
     await waitFor(async () => {
       const [running, recorded] = [group.listOnDisk(), await group.listRecorded()];

@@ -75,7 +75,9 @@ test(
     );
     console.log(`up to ${most} lobbies, ${check_count} checks, back at ${back_at}; ${outcomes.join('; ')}`);
     await waitForEmptyQueue(race);
-    race.faults.push(...(await findWithoutRace(race, openChance(seed, CLIENTS + 1), FINDS_AFTERWARDS)));
+    const afterwards = await findWithoutRace(race, openChance(seed, CLIENTS + 1), FINDS_AFTERWARDS);
+    expect(afterwards.seated).toBeGreaterThan(0);
+    race.faults.push(...afterwards.faults);
     race.faults.push(...(await audit(race)), ...(await inspector.faults()));
     expect(race.faults.slice(0, 10)).toEqual([]);
     expect(await inspector.deadlocks()).toBe(0);

@@ -83,7 +83,13 @@ export type GameServer = Awaited<ReturnType<typeof connectGameServer>>;
 
 /** Returns the calls of a lobby's server, with its token. Waits until the server has started. */
 export async function connectGameServer(muster: HasApi, game: TestGame, lobby_id: string) {
-  const server = await waitFor(() => readServer(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
+  return await waitFor(() => findGameServer(muster, game, lobby_id), `the server of lobby ${lobby_id}`);
+}
+
+/** Returns the calls of a lobby's server; undefined if it has not started, or has ended. */
+export async function findGameServer(muster: HasApi, game: TestGame, lobby_id: string) {
+  const server = await readServer(muster, game, lobby_id);
+  if (!server) return undefined;
   const token = server.environment.SERVICE_TOKEN ?? '';
   return { lobby_id, token, ...server, ...createGameServerClient(muster, token) };
 }

@@ -43,8 +43,8 @@ export function openInspector({ database_address }: Pick<TestService, 'database_
       return rows.map(({ remove_reason }) => remove_reason);
     },
     /**
-     * Returns lobbies whose player count differs from their seats or exceeds their maximum, and wrong counts of lobbies;
-     * of one namespace, or of all.
+     * Returns lobbies whose player count differs from their seats or exceeds their maximum, wrong counts of lobbies, and
+     * clients with more players than their limit; of one namespace, or of all.
      */
     async faults(namespace_id?: string): Promise<string[]> {
       const within = namespace_id === undefined ? sql`` : sql`and namespace_id = ${namespace_id}`;

@@ -100,7 +100,7 @@ export function kubernetesRuntime(
   };
 }
 
-/** The same for builds that are images. */
+/** The runtime of a cluster whose builds are images. */
 export function kubernetesImages(lab: () => Lab, changes: { registry_host?: string } = {}): KubernetesKind {
   const kind = kubernetesRuntime(lab, changes);
   return Object.assign(kind, { name: 'kubernetes, images', makeBuild: makeImage });

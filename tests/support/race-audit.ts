@@ -72,11 +72,16 @@ async function auditLobbies(race: Race, seats: Map<string, Seat>): Promise<strin
 }
 
 /**
- * Sends some finds one after the other once no other request is active. Returns what is wrong: no process may refuse a find
- * for which the rules have a free seat, or give it a lobby that the rules do not allow.
+ * Sends some finds one after the other once no other request is active. Returns what is wrong, and how many got seats: no
+ * process may refuse a find for which the rules have a free seat, or give it a lobby that the rules do not allow.
  */
-export async function findWithoutRace(race: Race, chance: Chance, finds: number): Promise<string[]> {
+export async function findWithoutRace(
+  race: Race,
+  chance: Chance,
+  finds: number,
+): Promise<{ faults: string[]; seated: number }> {
   const faults: string[] = [];
+  let seated = 0;
   const ending = new AbortController();
   const reporting = reportReady(race, chance, ending.signal);
   for (let number = 0; number < finds; number += 1) {
@@ -96,6 +101,7 @@ export async function findWithoutRace(race: Race, chance: Chance, finds: number)
     const expected = open.length > 0 ? '200' : '400 MATCHMAKER_NO_AVAILABLE_LOBBIES';
     if (reply.outcome !== expected) faults.push(`${reply.outcome} with ${open.length} open lobbies`);
     if (reply.outcome !== '200') continue;
+    seated += 1;
     const { lobby, player, players = [player] } = reply.body;
     if (!open.some(({ lobby_id }) => lobby_id === lobby.lobby_id)) faults.push(`${lobby.lobby_id} is not open`);
     const request = { kind: 'find', players: wanted.players, search } as const;
@@ -103,7 +109,7 @@ export async function findWithoutRace(race: Race, chance: Chance, finds: number)
   }
   ending.abort();
   await reporting;
-  return faults;
+  return { faults, seated };
 }
 
 async function readLobbies({ database, game }: Race) {

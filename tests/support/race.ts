@@ -8,6 +8,7 @@ import type { Arrival, Search } from './matchmaking-rules.ts';
 import type { Program } from './program.ts';
 import { recordStart } from './record-start.ts';
 import { openServiceTokens } from './service-tokens.ts';
+import { waitFor } from './wait.ts';
 
 /** A region without a machine: its lobbies are real, and their servers are rows that no machine takes. */
 export const NOWHERE = 'nowhere';
@@ -113,11 +114,10 @@ async function sendUntilAnswered(
   body?: object,
   method = 'POST',
 ) {
-  for (;;) {
+  return await waitFor(async () => {
     const reply = await send(race, chance.pick(race.programs), path, token, body, method);
-    if (typeof reply === 'object' && !reply.outcome.startsWith('503')) return reply;
-    await Bun.sleep(PAUSE_MS);
-  }
+    return typeof reply === 'object' && !reply.outcome.startsWith('503') && reply;
+  }, `an answer to ${method} ${path}`);
 }
 
 export const GAME_MODES = ['even', 'stepped'];

@@ -1,12 +1,10 @@
 import { rm } from 'node:fs/promises';
-import { type Config, readConfig } from '../../src/config.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
-import { keepEvents } from '../../src/platform/kept-events.ts';
-import { openService, type Service } from '../../src/service.ts';
+import type { Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createTestClock } from './clock.ts';
 import { openTestDatabase } from './database.ts';
-import { makeDataDirectory, type TestService } from './service.ts';
+import { makeDataDirectory, openServiceOfTest, readTestConfig, type TestService } from './service.ts';
 import { claimTestPorts } from './test-ports.ts';
 
 /**
@@ -23,16 +21,12 @@ export interface RestartableService extends Omit<TestService, 'service'> {
 
 /** Opens such a service. Settings have their names in the environment. Disposing of it removes everything. */
 export async function openRestartableService(settings: Record<string, string> = {}): Promise<RestartableService> {
-  const database = await openTestDatabase();
+  await using opened = new AsyncDisposableStack();
+  const { address: database_address } = opened.use(await openTestDatabase());
+  const ports = opened.use(await claimTestPorts());
   const data_directory = await makeDataDirectory();
-  const ports = await claimTestPorts();
-  const own = {
-    MUSTER_DATA: data_directory,
-    ...ports.settings,
-    MUSTER_DEMO: 'off',
-    MUSTER_LIMITS_SCALE: '1000000',
-  };
-  const config: Config = readConfig({ ...own, ...settings });
+  opened.defer(() => rm(data_directory, { recursive: true, force: true }));
+  const config = readTestConfig({ MUSTER_DATA: data_directory, ...ports.settings, ...settings });
   const clock = createTestClock();
   const events: ServiceEvent[] = [];
   const api: Api = createApi(config.public_url);
@@ -40,8 +34,7 @@ export async function openRestartableService(settings: Record<string, string> = 
 
   async function open(): Promise<Service> {
     events.length = 0;
-    const emit = (event: ServiceEvent) => void events.push(event);
-    service = await openService(config, { clock, events: keepEvents({ emit }), database_address: database.address });
+    service = await openServiceOfTest(config, { clock, events, database_address });
     return service;
   }
 
@@ -51,9 +44,14 @@ export async function openRestartableService(settings: Record<string, string> = 
   }
 
   const { administrator_token } = (await open()).bootstrap_result;
+  opened.defer(async () => {
+    await (service ?? (await open())).stopServers();
+    await close();
+  });
+  const everything = opened.move();
   return {
     config,
-    database_address: database.address,
+    database_address,
     api,
     administrator_token,
     clock,
@@ -64,12 +62,6 @@ export async function openRestartableService(settings: Record<string, string> = 
     },
     close,
     open: async () => void (await open()),
-    async [Symbol.asyncDispose]() {
-      await (service ?? (await open())).stopServers();
-      await close();
-      await rm(data_directory, { recursive: true, force: true });
-      ports[Symbol.dispose]();
-      await database[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }

@@ -27,21 +27,9 @@ export interface TestService extends AsyncDisposable {
   events: ServiceEvent[];
 }
 
-/**
- * Opens a service as `muster serve` does. Settings have their names in the environment. `beside`: another service,
- * whose database and clock it shares like a second machine; close it before that one.
- */
-export async function openTestService(
-  settings: Record<string, string> = {},
-  { database_of }: { database_of?: Pick<TestService, 'database_address' | 'clock'> } = {},
-): Promise<TestService> {
-  await using opened = new AsyncDisposableStack();
-  const database_address = database_of?.database_address ?? opened.use(await openTestDatabase()).address;
-  const data_directory = await makeDataDirectory();
-  opened.defer(() => rm(data_directory, { recursive: true, force: true }));
-  const config = readConfig({
-    MUSTER_DATA: data_directory,
-    ...opened.use(await claimTestPorts()).settings,
+/** Reads the configuration of a test's service. Settings have their names in the environment. */
+export function readTestConfig(settings: Record<string, string>): Config {
+  return readConfig({
     MUSTER_DEMO: 'off',
     // The same kinds of builds on every machine.
     MUSTER_CONTAINERS: 'off',
@@ -53,14 +41,38 @@ export async function openTestService(
     MUSTER_LIMITS_SCALE: '1000000',
     ...settings,
   });
-  const clock = database_of?.clock ?? createTestClock();
-  const events: ServiceEvent[] = [];
-  const service = await openService(config, {
+}
+
+/** Opens a test's service as `muster serve` does. */
+export async function openServiceOfTest(
+  config: Config,
+  { clock, events, database_address }: Pick<TestService, 'clock' | 'events' | 'database_address'>,
+): Promise<Service> {
+  return await openService(config, {
     clock,
     events: keepEvents({ emit: (event) => void events.push(event) }),
     database_address,
     feed_recheck_ms: FEED_RECHECK_MS,
   });
+}
+
+/**
+ * Opens a service. Settings have their names in the environment. `database_of`: another service, whose database and clock
+ * it shares like a second machine; close this one before that one.
+ */
+export async function openTestService(
+  settings: Record<string, string> = {},
+  { database_of }: { database_of?: Pick<TestService, 'database_address' | 'clock'> } = {},
+): Promise<TestService> {
+  await using opened = new AsyncDisposableStack();
+  const database_address = database_of?.database_address ?? opened.use(await openTestDatabase()).address;
+  const data_directory = await makeDataDirectory();
+  opened.defer(() => rm(data_directory, { recursive: true, force: true }));
+  const ports = opened.use(await claimTestPorts());
+  const config = readTestConfig({ MUSTER_DATA: data_directory, ...ports.settings, ...settings });
+  const clock = database_of?.clock ?? createTestClock();
+  const events: ServiceEvent[] = [];
+  const service = await openServiceOfTest(config, { clock, events, database_address });
   opened.defer(async () => {
     // On a busy machine, the servers may need longer. If they never end, the test fails, and the service is closed all the same.
     const stopping = service.stopServers().catch(() => service.stopServers());

@@ -62,5 +62,8 @@ export async function readmeStartCommand(): Promise<string[]> {
 
 /** Waits until a program has printed something. */
 export async function waitForOutput({ output }: Pick<Terminal, 'output'>, text: string): Promise<void> {
-  await waitFor(() => output().includes(text), `the program to print "${text}", which printed:\n${output()}`);
+  await waitFor(
+    () => output().includes(text),
+    () => `the program to print "${text}", which printed:\n${output()}`,
+  );
 }

@@ -16,10 +16,10 @@ export const IMMEDIATE_MS = 20_000;
 const PAUSE_MS = { min: 10, max: 50 };
 const PAUSE_PART_OF_WAIT = 0.05;
 
-/** Waits for a condition. Fails with its name. */
+/** Waits for a condition. Fails with its name, which may depend on what has happened until then. */
 export async function waitFor<Value>(
   check: () => Promise<Value | undefined | false> | Value | undefined | false,
-  what: string,
+  what: string | (() => string),
   wait_ms = WAIT_MS,
 ): Promise<Value> {
   const started = performance.now();
@@ -28,7 +28,7 @@ export async function waitFor<Value>(
     if (value !== undefined && value !== false) return value;
     await Bun.sleep(Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, PAUSE_PART_OF_WAIT * waited)));
   }
-  throw new Error(`waited in vain for ${what}`);
+  throw new Error(`waited in vain for ${typeof what === 'string' ? what : what()}`);
 }
 
 /** Runs everything that waits for no timer and for nothing outside of this process. */

@@ -18,6 +18,46 @@ import { openTestService } from '../../support/service.ts';
 const RUNS = IS_FULL_LENGTH ? 1_000 : 100;
 const COMMANDS_MAX = 30;
 const SEARCH_MS = 1_200_000;
+/** Beginnings of outcomes that 100 runs have at least ten times. */
+const OFTEN = [
+  'find new lobby',
+  'find seat',
+  'find MATCHMAKER_NO_AVAILABLE_LOBBIES',
+  'find MATCHMAKER_TOO_MANY_LOBBIES',
+  'find MATCHMAKER_PARTY_TOO_LARGE',
+  'join seat',
+  'join MATCHMAKER_LOBBY_FULL',
+  'join MATCHMAKER_LOBBY_NOT_FOUND',
+  'create new lobby',
+  'rush find seat',
+  'rush find MATCHMAKER_NO_AVAILABLE_LOBBIES',
+  'rush join seat',
+  'wait',
+  'abort while in the queue',
+  'connected ',
+  'connected by several ',
+  'connection lost',
+  'disconnected',
+  'ready',
+  'close',
+  'open',
+  'removed',
+  'server ends',
+];
+/** Those that 1,000 runs have at least ten times. */
+const SELDOM = [
+  'find MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+  'find MATCHMAKER_AUTO_CREATE_FAILED',
+  'join MATCHMAKER_LOBBY_STOPPED',
+  'join MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+  'create MATCHMAKER_TOO_MANY_LOBBIES',
+  'rush find MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+  'connected MATCHMAKER_PLAYER_REMOVED',
+  'connected MATCHMAKER_PLAYER_ALREADY_CONNECTED',
+  'queued ',
+  'version new',
+  'version old',
+];
 const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new Uint16Array(1))[0]);
 
 let opened: AsyncDisposableStack;
@@ -79,6 +119,9 @@ test(`model: in ${RUNS} random runs of commands the matchmaker does what its ora
   await fc.assert(property, { numRuns: RUNS, seed, interruptAfterTimeLimit: SEARCH_MS, markInterruptAsFailure: true });
   const tally = [...counts].toSorted(([one], [other]) => one.localeCompare(other));
   if (IS_FULL_LENGTH) console.log(tally.map(([what, count]) => `${count} ${what}`).join('; '));
+  const [expected, times_min] = IS_FULL_LENGTH ? [[...OFTEN, ...SELDOM], RUNS / 200] : [OFTEN, 1];
+  const countOf = (what: string) => tally.reduce((sum, [name, count]) => sum + (name.startsWith(what) ? count : 0), 0);
+  expect(expected.filter((what) => countOf(what) < times_min)).toEqual([]);
   expect(await inspector.faults()).toEqual([]);
 }, 1_800_000);
 

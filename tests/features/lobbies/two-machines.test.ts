@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
 import type { TestGame } from '../../support/game.ts';
-import {
-  connectGameServer,
-  find,
-  type GameServer,
-  join,
-  makeControlledGame,
-  seatOf,
-} from '../../support/game-server.ts';
+import { find, findGameServer, type GameServer, join, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { countOutcomes, outcomeOf } from '../../support/suite.ts';
@@ -130,12 +123,12 @@ function createPlayers(game: TestGame) {
     const known = game_servers.get(lobby_id);
     if (known) return known;
     // A lobby that was removed meanwhile has no server to call.
-    if ((await inspector.stopReason(lobby_id)) !== undefined) return undefined;
-    const game_server = await Promise.race([
-      connectGameServer(machines[0], game, lobby_id),
-      waitFor(() => inspector.stopReason(lobby_id), 'the lobby to stop').then(() => undefined),
-    ]).catch(() => undefined);
-    if (game_server) game_servers.set(lobby_id, game_server);
+    const game_server = await waitFor(async () => {
+      if ((await inspector.stopReason(lobby_id)) !== undefined) return 'stopped';
+      return await findGameServer(machines[0], game, lobby_id);
+    }, `the server of lobby ${lobby_id}, or the lobby to stop`);
+    if (game_server === 'stopped') return undefined;
+    game_servers.set(lobby_id, game_server);
     return game_server;
   }
 

@@ -196,6 +196,8 @@ async function uploadProbe({ program, game, level }: Target): Promise<string> {
 const TOO_MANY_FILES = 130_000;
 const FILL = 'fill the disk beyond its limit';
 const MANY_FILES = 'have more than 100,000 files';
+/** The attempts on the disk. */
+export const ON_DISK = [FILL, MANY_FILES];
 
 /** Tries the limits of the disk, each by a server that the next count should end. */
 async function tryDisk(probed: ProbedServer): Promise<Outcomes> {
