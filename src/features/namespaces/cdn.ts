@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
@@ -42,7 +43,7 @@ interface CdnSettingsDependencies extends DomainSettings {
 /** Creates the use cases of a namespace's site: its domains and users. */
 export function createCdnSettings(dependencies: CdnSettingsDependencies) {
   const { database, clock, feed, domains_allow, name_servers, get, change } = dependencies;
-  const reserved_hosts = createReservedHosts(dependencies);
+  const reserved_hosts = createReservedHosts(hostname(), dependencies);
   const lookUpTxt = createTxtLookup(name_servers);
   // Every request to a host other than the API's looks up its domain.
   const remembered = createWatchedCache({

@@ -1,5 +1,3 @@
-import { hostname } from 'node:os';
-
 /** A DNS record by which the owner of a domain grants it to a namespace. */
 export interface DomainProof {
   name: string;
@@ -38,11 +36,14 @@ export interface OwnNames {
   servers_domain: string;
 }
 
-/** Creates the check for host names that no namespace can have, even if one is stored as its domain. */
-export function createReservedHosts({ sites_domain, servers_domain, ...names }: OwnNames) {
+/**
+ * Creates the check for host names that no namespace can have, even if one is stored as its domain. `machine_name`: the name
+ * of this machine.
+ */
+export function createReservedHosts(machine_name: string, { sites_domain, servers_domain, ...names }: OwnNames) {
   const domains = [sites_domain, servers_domain];
   const urls = [names.public_url, names.local_url].map((url) => new URL(url).hostname);
-  const own = new Set([...urls, names.host, names.server_host, hostname(), ...names.own_hosts].map(toName));
+  const own = new Set([...urls, names.host, names.server_host, machine_name, ...names.own_hosts].map(toName));
 
   /** Returns whether the API answers under a name. */
   const isOwn = (host: string) => own.has(toName(host));

@@ -77,7 +77,7 @@ describe("domains: the service's own names cannot be added, not even if the oper
   }
 
   test('as the public address, a listening address, or below the domain of sites', () => {
-    const { isReserved, isOwn } = createReservedHosts({
+    const { isReserved, isOwn } = createReservedHosts('machine1', {
       public_url: 'https://play.example.com',
       local_url: 'http://node1.example.com:8080',
       host: 'node1.example.com',
@@ -86,7 +86,7 @@ describe("domains: the service's own names cannot be added, not even if the oper
       sites_domain: 'example.net',
       servers_domain: 'servers.example.org',
     });
-    for (const name of ['play.example.com', 'PLAY.example.com.', 'node1.example.com', hostname()]) {
+    for (const name of ['play.example.com', 'PLAY.example.com.', 'node1.example.com', 'machine1']) {
       expect([isReserved(name), isOwn(name)]).toEqual([true, true]);
     }
     for (const name of [
