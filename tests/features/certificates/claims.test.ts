@@ -60,7 +60,7 @@ test('certificates: a stop during an order is no failure, and the host is due at
   const claim = await claimDue(queries, { directory, hosts, now, until: new Date(now.getTime() + 60_000) });
   expect(claim).toMatchObject({ host: 'play.example.com', failures: 0 });
   released.resolve(new Response(null, { status: 500 }));
-}, 60_000);
+});
 
 test('certificates: an authority that refuses for an hour is not asked again meanwhile, and its reason is logged', async () => {
   const refused: string[] = [];
@@ -94,7 +94,7 @@ test('certificates: an authority that refuses for an hour is not asked again mea
   const reason = expect.stringContaining('too many accounts of one address');
   expect(events).toMatchObject([{ event: 'certificate_not_issued', host: 'play.example.com', reason, failures: 1 }]);
   expect(refused).toEqual(['POST /account']);
-}, 60_000);
+});
 
 test('certificates: requests for challenges of a host share a query in each second, and find a new challenge after it', async () => {
   const { database, clock } = muster;
@@ -141,4 +141,4 @@ test('certificates: challenges of hosts that the authority has no order for reac
   };
   expect(await ask('play.example.com')).toBe('There is no such challenge.\n');
   expect(await ask('other.example.com')).not.toContain('There is no such challenge.');
-}, 60_000);
+});

@@ -330,6 +330,7 @@ describe('a server above its disk limit', () => {
 
   test('has no effect on one below it', async () => {
     const server_id = await servers.run('head -c 4000000 /dev/zero > "$HOME/file"; echo done; exec sleep 600');
+    await servers.waitForLines(server_id, 1);
     const other = await servers.run(`${FILL} > file; exec sleep 600`);
     await waitForEndEvent(muster, other);
     expect((await servers.get(server_id)).destroyed_at).toBeUndefined();

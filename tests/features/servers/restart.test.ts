@@ -78,23 +78,19 @@ describe('a service that was stopped and started again', () => {
     ['exit 9', { exit_code: 9, exit_signal: null, failure: null }],
     ['kill -SEGV $$', { exit_code: null, exit_signal: 'SIGSEGV', failure: null }],
   ] as const;
-  test.each(ENDS)(
-    'records that a server ended meanwhile by "%s"',
-    async (last, end) => {
-      const servers = serversOf(muster, game);
-      const server_id = await servers.run(`echo up; until [ -e $HOME/end ]; do sleep 0.01; done; echo bye; ${last}`);
-      await servers.waitForLines(server_id, 1);
-      await reopen(async () => {
-        await Bun.write(join(muster.config.data_directory, 'servers', server_id, 'work/end'), '');
-        await waitFor(() => findProcessesOf(server_id).length === 0, 'the server to end');
-      });
-      expect(await waitForEndEvent(muster, server_id)).toMatchObject(end);
-      expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
-      expect(await servers.get(server_id)).toMatchObject({ destroyed_at: expect.any(Number) });
-      expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
-    },
-    20_000,
-  );
+  test.each(ENDS)('records that a server ended meanwhile by "%s"', async (last, end) => {
+    const servers = serversOf(muster, game);
+    const server_id = await servers.run(`echo up; until [ -e $HOME/end ]; do sleep 0.01; done; echo bye; ${last}`);
+    await servers.waitForLines(server_id, 1);
+    await reopen(async () => {
+      await Bun.write(join(muster.config.data_directory, 'servers', server_id, 'work/end'), '');
+      await waitFor(() => findProcessesOf(server_id).length === 0, 'the server to end');
+    });
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject(end);
+    expect(await servers.linesOf(server_id)).toEqual(['up', 'bye']);
+    expect(await servers.get(server_id)).toMatchObject({ destroyed_at: expect.any(Number) });
+    expect(existsSync(join(muster.config.data_directory, 'servers', server_id))).toBe(false);
+  });
 
   test('adopts a server whose start it could not record', async () => {
     const servers = serversOf(muster, game);
