@@ -1,4 +1,4 @@
-import { createPacer } from '../../platform/pacing.ts';
+import { pace } from '../../platform/pacing.ts';
 import { allAddresses, isFreePort } from '../../platform/tcp-ports.ts';
 
 /**
@@ -11,7 +11,6 @@ export async function findFreePorts(
   count: number,
 ): Promise<number[] | undefined> {
   const found: number[] = [];
-  const pace = createPacer();
   const size = max - min + 1;
   const start = Math.floor(Math.random() * size);
   for (let step = 0; step < size && found.length < count; step += 1) {

@@ -166,7 +166,7 @@ test('seats whose commit has lost its answer are released, whenever it was execu
       const execute: typeof connection.execute = (query) => {
         if (!is_lost) return connection.execute(query);
         // The statement is executed later, as by a server that was frozen.
-        late = () => connection.execute(query).then(() => {});
+        late = async () => void (await connection.execute(query));
         throw new ServiceError('DATABASE_BUSY', {});
       };
       return { execute };
