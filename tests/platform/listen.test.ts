@@ -60,7 +60,7 @@ describe('a held port', () => {
     await serve(port, false).stop(true);
   });
 
-  test('is held by one process for any number of requests; another port has another process', () => {
+  test('is held by one process for any number of requests; another port has another process', async () => {
     const [port, other] = [findFreePort(), findFreePort()];
     hold(port);
     const first = readHold();
@@ -69,7 +69,7 @@ describe('a held port', () => {
     const held = hold(other);
     expect(readHold().port).toBe(other);
     held?.release();
-    expect(isRunning(first.process)).toBe(false);
+    await waitFor(() => !isRunning(first.process), 'the first process to end');
   });
 
   test('is released by a holder that was never recorded, after a kill or with a full disk', async () => {
@@ -84,7 +84,7 @@ describe('a held port', () => {
     );
     const held = hold(port);
     expect(held).toBeDefined();
-    expect(isRunning(forgotten.process)).toBe(false);
+    await waitFor(() => !isRunning(forgotten.process), 'the forgotten process to end');
     held?.release();
   });
 
