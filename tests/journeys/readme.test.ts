@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { resolve } from 'node:path';
+import { createProgram } from '../../src/cli/program.ts';
 import { type Newcomer, openNewcomer, readFirstGame } from '../support/newcomer.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 
@@ -41,6 +42,24 @@ test('readme: its muster.yaml is what init writes', async () => {
   const { output } = await newcomer.run(`PATH=${newcomer.programs}:$PATH; ${script}`);
   expect(output).toBe(shown.replace('game: tanks', 'game: shown').replace('http://127.0.0.1:8080', program.url));
 }, 300_000);
+
+test('readme: each line of "The command line" is a command with options that it has, and a comment', async () => {
+  const readme = await Bun.file(resolve(ROOT, 'README.md')).text();
+  const [, section = ''] = readme.split('\n## The command line\n');
+  const [, block = ''] = /```sh\n(.*?)```/s.exec(section) ?? [];
+  const lines = block.trimEnd().split('\n');
+  expect(lines.length).toBeGreaterThan(5);
+  for (const line of lines) {
+    expect(line).toMatch(/^muster [^#]+ +# [^#]+$/);
+    const [, ...words] = line.replace(/#.*/, '').trim().split(/\s+/);
+    const program = createProgram().hook('preAction', (_, command) => {
+      throw new Error(`${command.name()} is accepted`);
+    });
+    // What follows is a command of its own.
+    if (words[0] === 'test') expect(words[1]).toBe('--');
+    else await expect(program.parseAsync(words, { from: 'user' })).rejects.toThrow(/is accepted$/);
+  }
+});
 
 /** Ends every server of the game, as happens to a slow reader before the command that reads its log. */
 const END_ALL_SERVERS = `
