@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TOKEN_FILE } from '../client/left-out.ts';
+import { TOKEN_FILE } from '../shared/left-out.ts';
 import { environment } from './environment.ts';
 
 /** Returns the administrator's token of this machine's service, if this user may read it. */

@@ -1,4 +1,4 @@
-import { PASSED_OVER } from '../client/receipt-texts.ts';
+import { PASSED_OVER } from '../shared/receipt-texts.ts';
 import { shortId } from './terminal.ts';
 
 /** The receipt of a request for seats, as far as it is shown. */

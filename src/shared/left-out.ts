@@ -1,13 +1,15 @@
 // Which files of a folder are not uploaded, by the command line and by the hub.
 
+import ignore from 'ignore';
+
 /** The name of the file in which a folder lists what is not deployed, in the form of .gitignore. */
 export const IGNORE_FILE = '.musterignore';
-/** Names of files and folders that are never deployed. */
-export const NEVER = ['.git', IGNORE_FILE, '.DS_Store', 'muster-data'];
-/** A file of every data directory of a service, whatever the name of that. A directory with such a file is never deployed. */
+/** Names of files and folders that are never deployed, whatever the ignore file says. */
+const NEVER = ['.git', IGNORE_FILE, '.DS_Store', 'muster-data'];
+/** A file of every data directory of a service. A directory with such a file is never deployed, whatever its name. */
 export const TOKEN_FILE = 'administrator-token';
 /** Files that usually hold secrets. A line such as `!.env` in the ignore file deploys one. */
-export const SECRETS = [
+const SECRETS = [
   '.env',
   '.env.*',
   '.npmrc',
@@ -25,3 +27,25 @@ export const SECRETS = [
   'id_ed25519',
 ];
 export const FILES_MAX = 50_000;
+
+/** Why a path is not deployed: it usually holds secrets, or is left out by its name or the ignore file. */
+export type WhyLeftOut = 'secret' | 'ignored';
+
+/**
+ * Returns what says why a path is left out, by the content of the folder's ignore file; undefined for one that is deployed.
+ * A path is relative to the folder, and that of a directory ends with a slash.
+ */
+export function createRules(own: string): (path: string) => WhyLeftOut | undefined {
+  // Of several patterns that match, the last one counts.
+  const rules = ignore().add(SECRETS).add(own).add(NEVER);
+  const rules_without_secrets = ignore().add(own).add(NEVER);
+  return (path) => {
+    if (!rules.ignores(path)) return undefined;
+    return rules_without_secrets.ignores(path) ? 'ignored' : 'secret';
+  };
+}
+
+/** Returns a sentence that refuses a folder which is itself a data directory. */
+export function dataDirectoryRefusal(folder: string): string {
+  return `${folder} is the data directory of a service, which is never deployed: move the game to a folder of its own.`;
+}

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Failure } from '../../src/cli/failure.ts';
-import { listFiles } from '../../src/cli/project/files.ts';
+import { listFiles, listLeftOut } from '../../src/cli/project/files.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 let home: string;
@@ -50,4 +50,23 @@ test("files: a service's data directory is left out, whatever its name", async (
   }
   const { files, secrets } = listFiles(game);
   expect([files.map(({ path }) => path), secrets]).toEqual([['lib/state.js', 'server.js'], []]);
+});
+
+test.each([
+  ['listed', listFiles],
+  ['an image', listLeftOut],
+])("files: a folder that is a service's data directory itself is refused (%s)", async (_, list) => {
+  const game = join(home, 'data');
+  for (const path of ['index.html', 'administrator-token']) await Bun.write(join(game, path), '1');
+  const { message, exit_code } = refusalOf(Failure, () => list(game));
+  expect([message, exit_code]).toEqual([expect.stringContaining('is the data directory of a service'), 2]);
+});
+
+test('files: no line of .musterignore deploys what is never deployed', async () => {
+  const game = join(home, 'overruling');
+  for (const path of ['server.js', '.env', '.git/config', 'muster-data/keys/one'])
+    await Bun.write(join(game, path), '1');
+  await Bun.write(join(game, '.musterignore'), '!*\n!.*\n!muster-data\n');
+  const { files, secrets } = listFiles(game);
+  expect([files.map(({ path }) => path), secrets]).toEqual([['.env', 'server.js'], []]);
 });

@@ -4,8 +4,8 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { FILES_MAX } from '../../src/client/left-out.ts';
 import { selectFiles } from '../../src/hub/uploads/folder.ts';
+import { FILES_MAX } from '../../src/shared/left-out.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
@@ -45,6 +45,13 @@ describe('hub: the files of a folder', () => {
     expect((await selectFiles({ is: 'folder', name: 'tanks', files })).files).toHaveLength(FILES_MAX);
     await expect(selectFiles({ is: 'folder', name: 'tanks', files: [...files, server] })).rejects.toThrow(
       `The folder tanks has more than ${FILES_MAX} files to upload.`,
+    );
+  });
+
+  test('those of a folder that is the data directory of a service are refused', async () => {
+    const files = ['index.html', 'administrator-token'].map((path) => ({ path, file: new File([], path) }));
+    await expect(selectFiles({ is: 'folder', name: 'data', files })).rejects.toThrow(
+      'data is the data directory of a service',
     );
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { readSocketLabels, toAddress, toSocketUrl } from '../../src/client/ports.ts';
+import { readSocketLabels, toAddress, toSocketUrl } from '../../src/shared/ports.ts';
 
 const PLAYER = { token: 'player.abc' };
 const RANGE = { min: 20_000, max: 20_010 };

@@ -1,4 +1,4 @@
-import { type BotSeat, toSocketUrl } from '../../client/ports.ts';
+import { type BotSeat, toSocketUrl } from '../../shared/ports.ts';
 import { openSocket } from '../web-socket.ts';
 
 /** The answer to a find, as far as bots use it. */

@@ -1,4 +1,4 @@
-import { type MatchmakerPorts, readSocketLabels } from '../../client/ports.ts';
+import { type MatchmakerPorts, readSocketLabels } from '../../shared/ports.ts';
 import { ApiCaller } from '../api-caller.ts';
 import { LobbyChecks, type SeenLobby } from '../bots/lobby-checks.ts';
 import { connectTo, type Seat } from '../bots/seat.ts';

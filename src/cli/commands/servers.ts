@@ -1,4 +1,4 @@
-import { toNumbers } from '../../client/ports.ts';
+import { toNumbers } from '../../shared/ports.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';

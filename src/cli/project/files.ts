@@ -1,7 +1,13 @@
 import { type Dirent, existsSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
-import ignore from 'ignore';
-import { FILES_MAX, IGNORE_FILE, NEVER, SECRETS, TOKEN_FILE } from '../../client/left-out.ts';
+import {
+  createRules,
+  dataDirectoryRefusal,
+  FILES_MAX,
+  IGNORE_FILE,
+  TOKEN_FILE,
+  type WhyLeftOut,
+} from '../../shared/left-out.ts';
 import { EXIT, Failure } from '../failure.ts';
 
 const NAMED_MAX = 5;
@@ -26,7 +32,7 @@ export function listFiles(directory: string): DeployedFiles {
   if (!existsSync(directory))
     throw new Failure(`There is no directory ${directory}: correct its path in muster.yaml.`, EXIT.not_found);
   if (!statSync(directory).isDirectory())
-    throw new Failure(`${directory} is no directory: correct its path in muster.yaml.`, EXIT.wrong_use);
+    throw new Failure(`${directory} is not a directory: correct its path in muster.yaml.`, EXIT.wrong_use);
   const whyLeftOut = readRules(directory);
   const files: ProjectFile[] = [];
   const secrets: string[] = [];
@@ -101,17 +107,17 @@ export function nameSome(paths: string[]): string {
   return `${paths.slice(0, NAMED_MAX).join(', ')}${more}`;
 }
 
-/** Returns what says why a file or directory below a directory is not deployed; undefined for those that are. */
-function readRules(directory: string): (path: string, is_directory: boolean) => 'secret' | 'ignored' | undefined {
+/**
+ * Returns what says why a file or directory below a directory is not deployed; undefined for those that are. Throws a Failure
+ * for the data directory of a service.
+ */
+function readRules(directory: string): (path: string, is_directory: boolean) => WhyLeftOut | undefined {
+  if (existsSync(join(directory, TOKEN_FILE))) throw new Failure(dataDirectoryRefusal(directory), EXIT.wrong_use);
   const ignore_file = join(directory, IGNORE_FILE);
-  const own = existsSync(ignore_file) ? readFileSync(ignore_file, 'utf8') : '';
-  const rules = ignore().add(NEVER).add(SECRETS).add(own);
-  const rules_without_secrets = ignore().add(NEVER).add(own);
+  const whyLeftOut = createRules(existsSync(ignore_file) ? readFileSync(ignore_file, 'utf8') : '');
   return (path, is_directory) => {
     if (is_directory && existsSync(join(directory, path, TOKEN_FILE))) return 'ignored';
-    const named = is_directory ? `${path}/` : path;
-    if (!rules.ignores(named)) return undefined;
-    return rules_without_secrets.ignores(named) ? 'ignored' : 'secret';
+    return whyLeftOut(is_directory ? `${path}/` : path);
   };
 }
 

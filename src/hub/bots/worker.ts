@@ -1,6 +1,6 @@
 // A worker, which its page starts and ends. It lets bots play, because game servers have addresses of their own, which the
 // policy of the page does not let the page reach. Or it solves one proof of work.
-import { type BotSeat, toSocketUrl } from '../../client/ports.ts';
+import { type BotSeat, toSocketUrl } from '../../shared/ports.ts';
 import { solveWork } from './proof-of-work.ts';
 import { type BotsOrder, WITHOUT_CRYPTOGRAPHY, type WorkerOrder } from './protocol.ts';
 import { Tally } from './tally.ts';

@@ -1,4 +1,4 @@
-import { toAddress } from '../../client/ports.ts';
+import { toAddress } from '../../shared/ports.ts';
 import type { Answer, Parameters, RequestBody } from './api.ts';
 import { post } from './api.ts';
 import type { Receipt } from './receipts.ts';

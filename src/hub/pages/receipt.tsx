@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { PASSED_OVER } from '../../client/receipt-texts.ts';
+import { PASSED_OVER } from '../../shared/receipt-texts.ts';
 import { useAction } from '../data/actions.ts';
 import { get } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';

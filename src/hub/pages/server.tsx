@@ -1,4 +1,4 @@
-import { toAddress } from '../../client/ports.ts';
+import { toAddress } from '../../shared/ports.ts';
 import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';

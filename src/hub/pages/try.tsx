@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { readSocketLabels } from '../../client/ports.ts';
+import { readSocketLabels } from '../../shared/ports.ts';
 import type { BotsReport } from '../bots/protocol.ts';
 import { useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';

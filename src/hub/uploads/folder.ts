@@ -1,5 +1,4 @@
-import ignore from 'ignore';
-import { FILES_MAX, IGNORE_FILE, NEVER, SECRETS, TOKEN_FILE } from '../../client/left-out.ts';
+import { createRules, dataDirectoryRefusal, FILES_MAX, IGNORE_FILE, TOKEN_FILE } from '../../shared/left-out.ts';
 
 /** A file below a folder. */
 export interface FolderFile {
@@ -40,32 +39,24 @@ export function readChosen(files: File[]): Chosen {
   };
 }
 
-/** Returns the files of a folder that are uploaded. Throws an Error if there are none, or more than FILES_MAX. */
+/**
+ * Returns the files of a folder that are uploaded. Throws an Error if there are none or more than FILES_MAX, and
+ * for the data directory of a service.
+ */
 export async function selectFiles({ name, files }: Chosen & { is: 'folder' }): Promise<Folder> {
-  const own = await files.find(({ path }) => path === IGNORE_FILE)?.file.text();
-  const { rules, without_secrets } = rulesOf(own);
+  if (files.some(({ path }) => path === TOKEN_FILE)) throw new Error(dataDirectoryRefusal(name));
+  const whyLeftOut = createRules((await files.find(({ path }) => path === IGNORE_FILE)?.file.text()) ?? '');
   const data_directories = files
     .filter(({ path }) => path.endsWith(`/${TOKEN_FILE}`))
     .map(({ path }) => path.slice(0, -TOKEN_FILE.length));
   const isInData = (path: string) => data_directories.some((directory) => path.startsWith(directory));
-  const kept = files.filter(({ path }) => !rules.ignores(path) && !isInData(path));
+  const kept = files.filter(({ path }) => whyLeftOut(path) === undefined && !isInData(path));
   checkCount(name, kept.length);
   if (kept.length === 0) throw new Error(`The folder ${name} has no files.`);
   return {
     name,
     files: kept.sort((one, other) => (one.path < other.path ? -1 : 1)),
-    secrets: files
-      .filter(({ path }) => rules.ignores(path) && !without_secrets.ignores(path) && !isInData(path))
-      .map(({ path }) => path),
-  };
-}
-
-/** Returns what says which files are left out, by the content of the folder's own ignore file. */
-function rulesOf(own = '') {
-  return {
-    rules: ignore().add(NEVER).add(SECRETS).add(own),
-    /** Those of files that are left out, but not because they usually hold secrets. */
-    without_secrets: ignore().add(NEVER).add(own),
+    secrets: files.filter(({ path }) => whyLeftOut(path) === 'secret' && !isInData(path)).map(({ path }) => path),
   };
 }
 
@@ -85,18 +76,18 @@ async function readFolder(root: FileSystemDirectoryEntry): Promise<FolderFile[]>
   const visit = async (entries: FileSystemEntry[], below: string): Promise<void> => {
     for (const one of entries) {
       const path = `${below}${one.name}`;
-      if (isFile(one) && (path === IGNORE_FILE || !without_secrets.ignores(path))) {
+      if (isFile(one) && (path === IGNORE_FILE || whyLeftOut(path) !== 'ignored')) {
         files.push({ path, file: await fileOf(one) });
-        kept += rules.ignores(path) ? 0 : 1;
+        kept += whyLeftOut(path) === undefined ? 1 : 0;
         checkCount(root.name, kept);
-      } else if (isDirectory(one) && !without_secrets.ignores(`${path}/`)) {
+      } else if (isDirectory(one) && whyLeftOut(`${path}/`) !== 'ignored') {
         await visit(await entriesOf(one), `${path}/`);
       }
     }
   };
   const entries = await entriesOf(root);
   const ignore_file = entries.filter(isFile).find(({ name }) => name === IGNORE_FILE);
-  const { rules, without_secrets } = rulesOf(ignore_file && (await (await fileOf(ignore_file)).text()));
+  const whyLeftOut = createRules(ignore_file ? await (await fileOf(ignore_file)).text() : '');
   await visit(entries, '');
   return files;
 }
