@@ -483,7 +483,8 @@ export const Settings = Type.Object({
   MUSTER_WATCH_HOLD_MS: Type.Integer({
     default: 40_000,
     minimum: 1_000,
-    maximum: 240_000,
+    // Clients give a poll up after 60 s, as many proxies do.
+    maximum: 50_000,
     description: 'Time a long poll waits for a change before it answers with the current state.',
   }),
   MUSTER_WATCHERS_MAX: Type.Integer({

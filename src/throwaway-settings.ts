@@ -1,10 +1,8 @@
-import { Settings } from './settings.ts';
-
 /**
  * Settings of one service: where it is, and where it keeps its data. In the environment they belong to another service, as
  * do DATABASE_URL and all other settings without MUSTER_.
  */
-const OF_ONE_SERVICE =
+const RESERVED =
   /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SITES_DOMAIN|SERVERS_DOMAIN|DOMAINS_ALLOW|NAME_SERVERS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
 
 /** What differs from a service with default settings; the environment may say otherwise. */
@@ -28,13 +26,16 @@ export interface ThrowawayResources {
   server_ports: string;
 }
 
-/** Returns the settings of a throwaway service: rules and limits are those of the environment, resources are its own. */
+/**
+ * Returns the settings of a throwaway service: rules and limits are those of the environment, resources are its own. Empty
+ * variables count as missing, and unknown settings stay, so that they are refused.
+ */
 export function throwawaySettings(
   environment: Record<string, string | undefined>,
   own: ThrowawayResources,
 ): Record<string, string | undefined> {
   const of_rules = Object.entries(environment).filter(
-    ([name]) => name.startsWith('MUSTER_') && name in Settings.properties && !OF_ONE_SERVICE.test(name),
+    ([name, value]) => name.startsWith('MUSTER_') && value !== '' && !RESERVED.test(name),
   );
   return {
     ...DEFAULTS,

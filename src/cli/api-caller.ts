@@ -9,8 +9,10 @@ const PAUSE_FIRST_MS = 250;
 const PAUSE_MAX_MS = 8_000;
 /** A read is not repeated if the service asks for a longer pause. */
 const RETRY_AFTER_MAX_MS = 30_000;
-/** Longer than the service holds a long poll. */
+/** Longer than a service holds a long poll: 50 s at most. */
 const TIMEOUT_MS = 100_000;
+/** Longer than a service takes for a find: 240 s at most (MUSTER_REQUEST_TIMEOUT_MS). */
+export const FIND_TIMEOUT_MS = 250_000;
 /** Enough for a restart of the service, and for a part on a slow line. */
 const UPLOAD = { attempts_max: 7, timeout_ms: 600_000 };
 
@@ -22,6 +24,7 @@ export interface Call {
   signal?: AbortSignal | undefined;
   /** How often a GET is sent if it fails in a way that may pass. */
   attempts_max?: number | undefined;
+  timeout_ms?: number | undefined;
 }
 
 interface Request {
@@ -84,7 +87,7 @@ export class ApiCaller {
 
   /** Returns the body of an answer as text, whatever its format. */
   async callForText(method: Method, path: string, call: Call = {}): Promise<string> {
-    const { query = {}, body, signal, attempts_max = ATTEMPTS_MAX } = call;
+    const { query = {}, body, signal, attempts_max = ATTEMPTS_MAX, timeout_ms = TIMEOUT_MS } = call;
     const url = new URL(this.url + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     return await this.#request(url, {
@@ -94,7 +97,7 @@ export class ApiCaller {
       signal: method === 'GET' ? this.#orStopping(signal) : signal,
       // Behind a redirect, a change would become a read, and the token would be missing.
       redirect: 'manual',
-      timeout_ms: TIMEOUT_MS,
+      timeout_ms,
       attempts_max: method === 'GET' ? attempts_max : 1,
     });
   }

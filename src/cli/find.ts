@@ -1,4 +1,4 @@
-import type { ApiCaller } from './api-caller.ts';
+import { type ApiCaller, FIND_TIMEOUT_MS } from './api-caller.ts';
 import { Failure } from './failure.ts';
 
 /** The body of a find. */
@@ -14,7 +14,11 @@ interface FindOptions {
 /** Finds a seat as a player. Solves a proof of work if the version requires one. Throws Failure. */
 export async function findSeat<Seat>(player: ApiCaller, { body, ...more }: FindOptions): Promise<Seat> {
   const find = (captcha: object = {}) =>
-    player.call<Seat>('POST', '/matchmaker/lobbies/find', { body: { ...body, ...captcha }, ...more });
+    player.call<Seat>('POST', '/matchmaker/lobbies/find', {
+      body: { ...body, ...captcha },
+      timeout_ms: FIND_TIMEOUT_MS,
+      ...more,
+    });
   try {
     return await find();
   } catch (error) {

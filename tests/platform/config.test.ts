@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { readConfig } from '../../src/config.ts';
 import { StartError } from '../../src/platform/errors.ts';
 import { Settings } from '../../src/settings.ts';
+import { throwawaySettings } from '../../src/throwaway-settings.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 const refusal = (settings: Record<string, string>): string => refusalOf(StartError, () => readConfig(settings)).message;
@@ -96,7 +97,7 @@ const WRONG: [name: keyof Settings, value: string, expectation: string][] = [
   ['MUSTER_TURNSTILE_URL', 'https://t.example/verify?x', 'expected the form ^https?://[^/?#@]+/[^?#@]*$'],
   ['MUSTER_CAPTCHA_TIMEOUT_MS', '30001', 'expected a whole number from 100 to 30000'],
   ['MUSTER_CAPTCHA_WHEN_DOWN', 'on', 'expected one of closed, open'],
-  ['MUSTER_WATCH_HOLD_MS', 'Infinity', 'expected a whole number from 1000 to 240000'],
+  ['MUSTER_WATCH_HOLD_MS', '60000', 'expected a whole number from 1000 to 50000'],
   ['MUSTER_VERIFICATION_TIMEOUT_MS', '99', 'expected a whole number from 100 to 60000'],
   ['MUSTER_OUTBOUND_ALLOW', 'x,'.repeat(2_049), 'expected at most 4096 characters'],
   ['MUSTER_OWN_HOSTS', 'a b', `expected the form ${Settings.properties.MUSTER_OWN_HOSTS.pattern}`],
@@ -385,4 +386,21 @@ test('config: the resources of servers are a part of those of the machine, witho
   const double = resourcesOf({ MUSTER_RESOURCES_PERCENT: '200' });
   expect(double).toEqual({ cpu: 2 * (all?.cpu ?? 0), memory: 2 * (all?.memory ?? 0) });
   expect(resourcesOf({ ...CLUSTER, MUSTER_RESOURCES_PERCENT: '100' })).toBeUndefined();
+});
+
+test('a throwaway service keeps its defaults where the environment has empty variables, and keeps unknown ones to refuse', () => {
+  const environment = {
+    MUSTER_LIMITS: '',
+    MUSTER_LOG: 'info',
+    MUSTER_SEAT_TIMOUT_MS: '1',
+    MUSTER_PORT: '1',
+    DATABASE_URL: 'x',
+  };
+  const own = { data_directory: '/data', port: 9000, server_ports: '9001-9100' };
+  const { MUSTER_LIMITS, MUSTER_LOG, MUSTER_SEAT_TIMOUT_MS, MUSTER_PORT, DATABASE_URL } = throwawaySettings(
+    environment,
+    own,
+  );
+  expect([MUSTER_LIMITS, MUSTER_LOG, MUSTER_SEAT_TIMOUT_MS]).toEqual(['off', 'info', '1']);
+  expect([MUSTER_PORT, DATABASE_URL]).toEqual(['9000', undefined]);
 });
