@@ -179,13 +179,15 @@ matchmaker: # this and every other key: the version's configuration, as in the A
 \`\`\`
 
 \`muster dev\` runs the game on this machine: it starts the service unless one runs (\`MUSTER_PORT\`, its data in
-\`muster-data\`), creates the game, and puts every saved change online once a lobby of it becomes ready; lobbies of older
-versions end then. Those with players are closed first, and end two seconds later: a client that watches
-\`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat
-in the new version. In a terminal, it obeys keys, and a page of the game opens. The key q or ctrl-C ends the service and
-all its game servers, including servers that are waiting to start. A verification server of the game may be on this
-machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod and others), it says at which
-addresses, and what to make public.
+\`muster-data\`, or \`/var/lib/muster\` as root in a folder that others cannot enter), creates the game, and puts every
+saved change online once a lobby of it becomes ready; lobbies of older versions end then. Those with players are
+closed first, and end two seconds later: a client that watches \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md))
+sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat in the new version. A service that runs already,
+but not with the data of this folder, may be one that others play on: the command asks before it uses that, and
+without a terminal needs \`--yes\`. In a terminal, it listens for keys, and a page of the game opens. The key q or
+ctrl-C ends the service and all its game servers, including servers that are waiting to start. A verification server
+of the game may be on this machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod and
+others), it says at which addresses, and what to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
@@ -241,12 +243,12 @@ ${LIVE_FLOWS.trimEnd()}
 
 const JSON_INTRODUCTION = `## JSON
 
-With \`--json\`, a command writes one object with these keys, which stay in later releases. Those with a question mark are
-missing where they have no value. What is in them is the API's, of which [openapi.json](openapi.json) has the shapes.
-\`api\` and \`watch\` write what the API answers, and \`logs\` writes a line for each line of the log: \`ts\`, \`stream\`,
-\`line\` and, of several servers, \`server_id\`. \`dev\` writes a line for each \`event\`: \`ready\`, \`live\`, \`failed\`,
-\`log\`, \`server_ended\` and \`lobbies_ended\`. Of the commands for the machine itself, \`serve\` writes its log, \`test\`
-what its command writes, and \`openapi\` the document.
+With \`--json\`, a command writes one object with these keys, which stay in later releases. Those with a question mark
+are missing where they have no value. What is in them is the API's, of which [openapi.json](openapi.json) has the
+shapes. \`api\` and \`watch\` write what the API answers, and \`logs\` writes a line for each line of the log: \`ts\`,
+\`stream\`, \`line\` and, of several servers, \`server_id\`. \`dev\` writes a line for each \`event\`: \`ready\`, \`live\`,
+\`failed\`, \`log\`, \`server_ended\`, \`lobbies_ended\` and \`bots\`. Of the commands for the machine itself, \`serve\` writes
+its log, \`test\` what its command writes, and \`openapi\` the document.
 
 `;
 

@@ -2,7 +2,7 @@ import { availableParallelism, homedir, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { canBeEnteredByOthers } from './platform/data-directory.ts';
+import { defaultDataDirectory } from './default-data-directory.ts';
 import { StartError } from './platform/errors.ts';
 import { gatewayRequestsMaxOf, transfersMaxOf, withMoreFetches } from './platform/fetches.ts';
 import { assertProxySecret, readTrustedProxies } from './platform/http/addresses.ts';
@@ -198,7 +198,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   return {
     host: settings.MUSTER_HOST,
     port: settings.MUSTER_PORT,
-    data_directory: resolve(settings.MUSTER_DATA ?? defaultDataDirectory()),
+    data_directory: resolve(settings.MUSTER_DATA ?? defaultDataDirectory(process.cwd())),
     disk_reserve_bytes: settings.MUSTER_DISK_RESERVE_MB * MIB,
     public_url,
     local_url,
@@ -382,12 +382,6 @@ function expectation(shape: TSchema): string {
   if (shape.maxLength !== undefined) return `expected at most ${shape.maxLength} characters`;
   if (Array.isArray(shape.anyOf)) return `expected one of ${shape.anyOf.map((one) => one.const).join(', ')}`;
   return `expected the form ${shape.pattern}`;
-}
-
-/** PostgreSQL and game servers run as other users when we are root, so root's own folders cannot hold the data. */
-function defaultDataDirectory(): string {
-  const here = join(process.cwd(), 'muster-data');
-  return process.getuid?.() === 0 && !canBeEnteredByOthers(process.cwd()) ? '/var/lib/muster' : here;
 }
 
 const proxyProtocolOf = ({ MUSTER_RELAY_PROXY_PROTOCOL: version }: Settings) =>

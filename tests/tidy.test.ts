@@ -238,6 +238,7 @@ const LAYERS = [
   'throwaway-settings',
   'settings',
   'platform',
+  'default-data-directory',
 ];
 
 /** Names of `src` that are in no layer, since other tests check their imports, or they import nothing. */
@@ -252,7 +253,7 @@ function mayUseLayer(from: string, to: string): boolean {
   const [above, below] = [layerOf(from), layerOf(to)];
   if (above === 'features' && (below === 'config' || below === 'settings')) return false;
   // Commands that talk to a service know only its API.
-  if (above === 'cli') return ['cli', 'client', 'shared'].includes(below);
+  if (above === 'cli') return ['cli', 'client', 'shared', 'default-data-directory'].includes(below);
   if (below === 'cli') return above === 'commands';
   return LAYERS.indexOf(above) <= LAYERS.indexOf(below);
 }

@@ -83,7 +83,7 @@ async function readInTime(read: (session: Session) => Promise<Value[]>, options:
 }
 
 async function listLobbies(session: Session): Promise<Value[]> {
-  const path = paths.live(await session.scope());
+  const path = paths.runningLobbies(await session.scope());
   const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string; lobby_group_name_id: string }[] }>(path);
   return lobbies.map(({ lobby_id, lobby_group_name_id }) => [lobby_id, lobby_group_name_id]);
 }

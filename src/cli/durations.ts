@@ -1,6 +1,8 @@
 import { EXIT, Failure } from './failure.ts';
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** Timers take no much longer time. */
+const DURATION_MS_MAX = 365 * 86_400_000;
 
 /** Reads `30s`, `10m`, `2h` or `1d` as milliseconds; undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
@@ -12,5 +14,6 @@ export function parseDuration(text: string): number | undefined {
 export function readDuration(text: string, option: string): number {
   const duration_ms = parseDuration(text);
   if (duration_ms === undefined) throw new Failure(`${option} is "${text}": write 30s, 10m, 2h or 1d.`, EXIT.wrong_use);
+  if (duration_ms > DURATION_MS_MAX) throw new Failure(`${option} is "${text}": write at most 365d.`, EXIT.wrong_use);
   return duration_ms;
 }

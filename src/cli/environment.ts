@@ -1,8 +1,10 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { defaultDataDirectory, SYSTEM_DATA_DIRECTORY } from '../default-data-directory.ts';
 import { detectPreview, PREVIEW_SERVER_PORTS } from './dev/preview.ts';
 
 const PORT_DEFAULT = '8080';
+const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 
 /** What commands that talk to a service take from the environment. None of their other files reads it. */
 export const environment = {
@@ -17,22 +19,36 @@ export const environment = {
   /** The ports of game servers if a command starts a service in a preview. */
   preview_server_ports: read('MUSTER_SERVER_PORTS') ?? PREVIEW_SERVER_PORTS,
   /** The data directory of a service that a command starts. */
-  data_directory: read('MUSTER_DATA') ?? join(process.cwd(), 'muster-data'),
+  data_directory: read('MUSTER_DATA') ?? defaultDataDirectory(process.cwd()),
   /** Returns the environment of a service that a command starts: this one, with defaults for missing and empty variables. */
   forService: (defaults: Record<string, string>): NodeJS.ProcessEnv => ({
     ...process.env,
     ...Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, read(name) ?? value])),
   }),
   /** Where this machine's service may have its data directory. */
-  data_directories: [read('MUSTER_DATA'), join(process.cwd(), 'muster-data'), '/var/lib/muster'].filter(
+  data_directories: [read('MUSTER_DATA'), join(process.cwd(), 'muster-data'), SYSTEM_DATA_DIRECTORY].filter(
     (directory) => directory !== undefined,
   ),
   /** The directory of this user's configuration (XDG Base Directory Specification). */
   config_directory: join(read('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'muster'),
 };
 
+excludeLoopback();
+
 // Programs that commands start, such as docker or a browser, do not get the token. Bun.spawn gives them this only if asked.
 delete process.env.MUSTER_TOKEN;
+
+/**
+ * Requests to this machine go past a proxy of the environment: it would lead to the proxy's own machine, and get the
+ * administrator's token. An empty NO_PROXY sends all requests through the proxy.
+ */
+function excludeLoopback(): void {
+  const { no_proxy, NO_PROXY } = process.env;
+  if (!no_proxy && NO_PROXY === '') return;
+  // fetch reads one of them, rather the first.
+  const [name, given] = no_proxy ? (['no_proxy', no_proxy] as const) : (['NO_PROXY', NO_PROXY] as const);
+  process.env[name] = [...(given ? [given] : []), ...LOOPBACK].join(',');
+}
 
 /** Returns a variable; undefined also for an empty one. */
 function read(name: string): string | undefined {

@@ -2,7 +2,7 @@ import type { Scope } from './session.ts';
 
 /** The paths of the API for a namespace. */
 export const paths = {
-  live: ({ game, namespace }: Scope) =>
+  runningLobbies: ({ game, namespace }: Scope) =>
     `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/analytics/matchmaker/live`,
   lobbyRows: ({ game, namespace }: Scope) =>
     `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/matchmaker/lobbies`,

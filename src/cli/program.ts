@@ -19,7 +19,7 @@ export async function runClient(args: string[], machine_commands: readonly strin
       await (await import('./completion.ts')).suggest(program, words);
       return 0;
     }
-    await program.parseAsync(addList(program, args), { from: 'user' });
+    await program.parseAsync(completeGroup(program, args), { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.wrong_use;
@@ -30,13 +30,24 @@ export async function runClient(args: string[], machine_commands: readonly strin
   }
 }
 
-/** Adds `list` after the name of a group without a command: `muster lobbies --json` is `muster lobbies list --json`. */
-function addList(program: Command, args: string[]): string[] {
-  const [name = '', next] = args;
+/**
+ * Puts the command of a group before its options, as the parser needs it. Without one, it is `list`: `muster lobbies --json`
+ * is `muster lobbies list --json`.
+ */
+function completeGroup(program: Command, [name = '', ...rest]: string[]): string[] {
   const group = program.commands.find((command) => command.name() === name);
-  const can_list = group?.commands.some((command) => command.name() === 'list');
-  const is_list = next === undefined || (next.startsWith('-') && !['-h', '--help'].includes(next));
-  return can_list && is_list ? [name, 'list', ...args.slice(1)] : args;
+  const names = group?.commands.map((command) => command.name()) ?? [];
+  const first = rest.findIndex((arg, index) => !arg.startsWith('-') && !needsValue(group, rest[index - 1]));
+  const given = rest[first];
+  if (given !== undefined && names.includes(given)) return [name, given, ...rest.toSpliced(first, 1)];
+  const asks_for_help = rest.includes('-h') || rest.includes('--help');
+  return given === undefined && names.includes('list') && !asks_for_help ? [name, 'list', ...rest] : [name, ...rest];
+}
+
+/** Returns whether a word is an option of a group's commands that needs a value, which is the next word. */
+function needsValue(group: Command | undefined, word = ''): boolean {
+  const options = group?.commands.flatMap((command) => command.options) ?? [];
+  return options.some(({ required, long, short }) => required && [long, short].includes(word));
 }
 
 /** Lets the parser report wrong use as JSON. */
@@ -79,6 +90,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     .command('dev')
     .description('runs the game of this folder on this machine, and applies each change of its files')
     .option('--no-open', 'open no browser')
+    .option('--yes', 'use a service that runs here already, without asking')
     .option('--json', 'write each event as a line of JSON')
     .action(async (options) => (await import('./commands/dev.ts')).dev(options));
   addCommand(program, 'deploy [namespace]', 'uploads the game of this folder, tries it, and puts a namespace on it')

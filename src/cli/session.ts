@@ -66,7 +66,7 @@ export class Session {
     const profile = profiles[current];
     const url = parseServiceUrl(options.url ?? environment.url ?? profile?.url ?? environment.local_url);
     const given = await readTokenOption(options);
-    const local = url === environment.local_url ? readLocalToken() : undefined;
+    const local = url === environment.local_url ? readLocalToken()?.token : undefined;
     // The profile names a game and a namespace of its own service only.
     const own = profile?.url === url ? profile : undefined;
     return new Session(new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local, stopping), {
@@ -88,6 +88,11 @@ export class Session {
     return this.#game;
   }
 
+  /** The name or id of the namespace. */
+  get namespace_name(): string {
+    return this.#namespace ?? NAMESPACE_DEFAULT;
+  }
+
   /** Returns the given game; without one, the only game of the caller. */
   async game(): Promise<Game> {
     const { games } = await this.api.get<{ games: Pick<Game, 'game_id' | 'name_id' | 'display_name'>[] }>(
@@ -106,11 +111,15 @@ export class Session {
   /** Returns the given game and namespace, `prod` by default. */
   async scope(): Promise<Scope> {
     const game = await this.game();
-    const wanted = this.#namespace ?? NAMESPACE_DEFAULT;
+    const wanted = this.namespace_name;
     const namespace = game.namespaces.find((one) => [one.namespace_id, one.name_id].includes(wanted));
     if (!namespace) {
       const names = game.namespaces.map(({ name_id }) => name_id).join(', ');
-      throw new Failure(`The game "${game.name_id}" has no namespace "${wanted}"; it has: ${names}.`, EXIT.not_found);
+      const advice = 'create others in the API: POST /cloud/games/{game_id}/namespaces';
+      throw new Failure(
+        `The game "${game.name_id}" has no namespace "${wanted}"; it has: ${names}; ${advice}.`,
+        EXIT.not_found,
+      );
     }
     return { game, namespace };
   }
@@ -119,6 +128,17 @@ export class Session {
   show(answer: unknown, show: (output: Output) => void): void {
     if (this.is_json) this.output.json(answer);
     else show(this.output);
+  }
+}
+
+/** Returns the failure with which a service refuses a token; undefined if it accepts the token. */
+export async function refusalOf(url: string, token: string): Promise<Failure | undefined> {
+  try {
+    await new ApiCaller(url, token).get('/cloud/auth/inspect');
+    return undefined;
+  } catch (error) {
+    if (error instanceof Failure && error.exit_code === EXIT.not_logged_in) return error;
+    throw error;
   }
 }
 

@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs';
+import { constants } from 'node:os';
 import { removeProgress } from './progress-line.ts';
 
 /** Where commands write: data to stdout, messages to stderr. */
@@ -53,18 +54,24 @@ function writeData(text: string): void {
   writeAll(`${text}\n`);
 }
 
-/** Writes to stdout. If its reader has ended, stops the command as a closed terminal does; console.log would go on. */
+/** Writes to stdout. If its reader has ended, stops the command; console.log would go on. */
 function writeAll(text: string): void {
   for (let rest = Buffer.from(text); rest.length > 0; ) {
     try {
       rest = rest.subarray(writeSync(STDOUT, rest));
     } catch (error) {
-      if (hasCode(error, 'EPIPE')) return void process.kill(process.pid, 'SIGHUP');
+      if (hasCode(error, 'EPIPE')) return void stopAsHangup();
       // The reader is slow, and the pipe is full.
       if (!hasCode(error, 'EAGAIN')) throw error;
       Bun.sleepSync(PAUSE_WHEN_FULL_MS);
     }
   }
+}
+
+/** Stops this command as a closed terminal does: it may clean up first. One that ignores that, as below `nohup`, exits. */
+function stopAsHangup(): void {
+  process.kill(process.pid, 'SIGHUP');
+  if (process.listenerCount('SIGHUP') === 0) process.exit(128 + constants.signals.SIGHUP);
 }
 
 function hasCode(error: unknown, code: string): boolean {

@@ -31,9 +31,14 @@ const HIDDEN = new Set([SERVICE_COMMAND, DEV_SERVICE_COMMAND, ...Object.values(P
 /** The names that the help knows, and that are suggested for a misspelt command. */
 const NAMES = [...COMMANDS.keys()].filter((name) => !HIDDEN.has(name));
 /** Commands that read arguments themselves. */
-const WITH_ARGUMENTS = new Set(['help', 'test', 'upgrade', SERVICE_COMMAND]);
+const READ_THEIR_ARGUMENTS = new Set(['help', 'test', 'upgrade', SERVICE_COMMAND]);
+/** The help of commands that have one of their own. Other systems have it too, but cannot load the command. */
+const OWN_HELP = new Map<string, () => Promise<string>>([
+  ['test', async () => (await import('./test/usage.ts')).USAGE],
+  ['upgrade', async () => (await import('./upgrade-usage.ts')).USAGE],
+]);
 /** Commands that take the name of a file. */
-const OF_FILE = new Set(['backup', 'restore']);
+const TAKE_A_FILE = new Set(['backup', 'restore']);
 /** Commands that write an object with `--json`. */
 const WITH_JSON = new Set(['migrate', 'backup', 'restore', 'upgrade', 'version']);
 /** Commands that run on every system. */
@@ -47,13 +52,18 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
   if (!load) return await (await import('../cli/program.ts')).runClient([name, ...rest], NAMES);
   const output = createOutput(WITH_JSON.has(wanted) && rest.includes('--json'));
   const args = output.is_json ? rest.filter((one) => one !== '--json') : rest;
-  if (!WITH_ARGUMENTS.has(wanted)) {
-    if (args.includes('--help') || args.includes('-h')) return await help([]);
+  if (!READ_THEIR_ARGUMENTS.has(wanted)) {
+    if (asksForHelp(args)) return await help([]);
     const problem = problemOf(wanted, args);
     if (problem !== undefined) {
       const advice = 'settings come from the environment; "muster --help" lists all commands and settings.';
       return output.fail(`${problem}: ${advice}`, EXIT.wrong_use);
     }
+  }
+  const loadHelp = asksForHelp(args.slice(0, 1)) ? OWN_HELP.get(wanted) : undefined;
+  if (loadHelp) {
+    console.log(await loadHelp());
+    return 0;
   }
   const why_not = EVERYWHERE.has(wanted) ? undefined : whyNoServiceHere(wanted);
   if (why_not !== undefined) return output.fail(why_not, EXIT.refused);
@@ -67,16 +77,19 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
   }
 }
 
+function asksForHelp(args: string[]): boolean {
+  return args.includes('--help') || args.includes('-h');
+}
+
 /** Prints the help of a command, or of all. */
 async function help([name, ...rest]: string[]): Promise<number> {
-  // These have a help of their own.
-  if (name === 'test' || name === 'upgrade') return await runCommand([name, '--help']);
+  if (name !== undefined && OWN_HELP.has(name)) return await runCommand([name, '--help']);
   return await (await import('./help.ts')).help(name === undefined ? [] : [name, ...rest], NAMES);
 }
 
 /** Returns what is wrong with the arguments of a command that takes a file or nothing; undefined if they are right. */
 function problemOf(command: string, [first, ...more]: string[]): string | undefined {
-  if (!OF_FILE.has(command)) {
+  if (!TAKE_A_FILE.has(command)) {
     return first === undefined ? undefined : `The command "${command}" takes no arguments, but got "${first}"`;
   }
   const is_file = first !== undefined && first !== '' && !first.startsWith('-');

@@ -6,16 +6,10 @@ import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
 import { runStoppable } from './stoppable.ts';
-
-const USAGE = `To upgrade, stop "muster serve", and start the new executable with the same data.
-Before that, "muster upgrade --check" of the new executable says whether it can use the database.`;
+import { USAGE } from './upgrade-usage.ts';
 
 /** Says what the first start of this release would do to the database. Changes nothing. */
 export async function upgrade(args: string[], output: CommandOutput): Promise<number> {
-  if (args[0] === '--help' || args[0] === '-h') {
-    console.log(USAGE);
-    return 0;
-  }
   if (args.length !== 1 || args[0] !== '--check') return output.fail(USAGE, EXIT.wrong_use);
   const config = takeConfig();
   return await runStoppable({ not_done: 'The database was not checked', output }, async (signal) => {

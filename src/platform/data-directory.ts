@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { canBeEnteredByOthers } from '../default-data-directory.ts';
 import { isShortOfSpace } from './disk-space.ts';
 import { StartError } from './errors.ts';
 import { tryLock } from './libc.ts';
@@ -144,10 +145,4 @@ function writeWhole(path: string, text: string): void {
   rmSync(unfinished, { force: true });
   writeFileSync(unfinished, text, { mode: 0o600 });
   renameSync(unfinished, path);
-}
-
-/** Returns whether other users may pass through every directory from the root to this one. */
-export function canBeEnteredByOthers(directory: string): boolean {
-  const passes = (statSync(directory).mode & 0o001) !== 0;
-  return passes && (dirname(directory) === directory || canBeEnteredByOthers(dirname(directory)));
 }

@@ -123,6 +123,35 @@ describe('commands: fail with an exit code and a message:', () => {
   }, 300_000);
 });
 
+test('commands: an option may stand before the command of a group, and its value may be the name of one', async () => {
+  const url = 'http://127.0.0.1:1';
+  const SAME: string[][] = [
+    ['servers', '--url', url, 'stop', '4f16'],
+    ['servers', 'stop', '4f16', '--url', url],
+    ['servers', '--game', 'stop', '--url', url],
+    ['servers', '--json', '--url', url, 'list', '--all'],
+  ];
+  for (const args of SAME) {
+    const { exit_code, stderr } = await run(args, { env: {} });
+    expect([args, exit_code, stderr]).toEqual([args, 1, expect.stringContaining(`${url} cannot be reached`)]);
+  }
+}, 300_000);
+
+test('commands: reach this machine without a proxy of the environment, which would get the token', async () => {
+  const env = { ...developer(), HTTP_PROXY: 'http://127.0.0.1:1', no_proxy: 'play.example.com' };
+  expect(await run(['status', '--game', game.game_id], { env })).toMatchObject({ exit_code: 0 });
+}, 300_000);
+
+test('commands: a duration of more than a year is refused', async () => {
+  for (const args of [
+    ['bots', '2', '--for', '999999999d'],
+    ['machines', 'one', '--drain', '366d'],
+  ]) {
+    const { exit_code, stderr } = await run(args, { env: {} });
+    expect([args, exit_code, stderr]).toEqual([args, 2, expect.stringContaining('write at most 365d')]);
+  }
+}, 300_000);
+
 test('open: prints a link to the namespace, which logs a browser in once', async () => {
   const { exit_code, stdout, stderr } = await run(['open'], { env: developer() });
   expect([exit_code, stderr]).toEqual([0, 'Open it in a browser. It works once.\n']);

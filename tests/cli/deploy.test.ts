@@ -76,7 +76,7 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
   expect(await run('deploy')).toMatchObject({ exit_code: 4, stderr: expect.stringContaining('missing.ts') });
   expect(await run('config', 'check')).toMatchObject({ exit_code: 4, stderr: expect.stringContaining('missing.ts') });
   await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nsite: readme.txt');
-  const no_directory = { exit_code: 2, stderr: expect.stringContaining('readme.txt is no directory') };
+  const no_directory = { exit_code: 2, stderr: expect.stringContaining('readme.txt is not a directory') };
   expect(await run('deploy', '--dry-run')).toMatchObject(no_directory);
   await rm(join(folder, 'muster.yaml'));
   await mkdir(join(folder, 'muster.yaml'));
@@ -275,4 +275,12 @@ test('deploy: the first two checks of a game at the same time use one namespace'
   const both = await Promise.all([run('deploy', '--message', 'one'), run('deploy', '--message', 'other')]);
   for (const one of both) expect(one).toMatchObject({ exit_code: 0, stderr: expect.stringContaining('was ready') });
   expect(['one', 'other']).toContain(await liveVersion());
+}, 300_000);
+
+test('deploy: a namespace that a new game would not have is refused before the game is created', async () => {
+  const project = 'game: misspelt\nbuild: {path: server.ts}';
+  const { run } = await makeFolder('misspelt', { 'server.ts': ROOM_SOURCE, 'muster.yaml': project });
+  const { exit_code, stderr } = await run('deploy', 'stagign');
+  expect([exit_code, stderr]).toEqual([4, expect.stringContaining('prod and staging, not "stagign"')]);
+  expect((await run('status', '--game', 'misspelt')).stderr).toContain('There is no game "misspelt"');
 }, 300_000);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmod, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { portOf } from '../../src/cli/url-parts.ts';
 import { createApi } from '../support/api.ts';
 import { openForwardProxy } from '../support/forward-proxy.ts';
@@ -238,14 +238,129 @@ test('dev: q ends the version that is being tried on the service of another dev'
   await rm(other_folder, { recursive: true });
 }, 300_000);
 
+/** Settings with which all requests go through a proxy, also those to this machine. */
+const through = ({ url }: { url: string }) => ({ HTTP_PROXY: url, NO_PROXY: '' });
+
+test('dev: lobbies of an old version that cannot be ended keep nothing from being live', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  let is_refusing = true;
+  const body = JSON.stringify({ code: 'BUSY', message: 'The service is busy.' });
+  await using proxy = await openForwardProxy({
+    answerFor: ({ path }) => (is_refusing && path.endsWith('/closed') ? { status: 503, body } : undefined),
+  });
+  const terminal = startDev(through(proxy));
+  await waitForOutput(terminal, 'The first version: live after');
+  const { lobby_id } = await findSeat(terminal.output());
+  const seen = watchLobby(terminal.output(), lobby_id);
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE.replace("'no seat'", "'no seat here'"));
+  await waitForOutput(terminal, 'The service is busy.\r\nIt is live, but lobbies of older versions go on.');
+  await waitForOutput(terminal, 'server.ts changed: live after');
+  expect(await findSeat(terminal.output())).toMatchObject({ body: 'no seat here' });
+
+  // The files are those of the first version again, which is no longer live.
+  is_refusing = false;
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  await waitForOutput(terminal, '2 lobbies with players are closed');
+  expect(await findSeat(terminal.output())).toMatchObject({ body: 'no seat' });
+  expect(await seen).toEqual(['open', 'closed', 'MATCHMAKER_LOBBY_STOPPED']);
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+}, 300_000);
+
+test('dev: q ends it also if the service does not answer', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  let is_silent = false;
+  await using proxy = await openForwardProxy({ answerFor: () => (is_silent ? 'no answer' : undefined) });
+  const terminal = startDev(through(proxy));
+  const isTried = async () => (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
+  await waitFor(isTried, 'a version to be checked');
+  is_silent = true;
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.output()).toContain('may still have lobbies of a check');
+  await waitFor(() => home.processes().length === 0, 'the service and all game servers to end');
+}, 300_000);
+
+test('dev: a service that was started elsewhere is used only after a question', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT.replace('tanks', 'asked'));
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  const program = await home.start();
+  const token = program.administrator_token;
+  const elsewhere = { MUSTER_DATA: join(folder, 'no-data'), MUSTER_TOKEN: token };
+  const refusing = startDev(elsewhere);
+  await waitForOutput(refusing, 'Use it? [y/N]');
+  refusing.write('n\n');
+  expect([await refusing.exited, refusing.output()]).toEqual([1, expect.stringContaining('Nothing was changed.')]);
+  const without_terminal = Bun.spawn([...COMMAND, 'dev'], {
+    cwd: folder,
+    env: { ...home.environment, ...elsewhere },
+    stdin: 'ignore',
+    stderr: 'pipe',
+  });
+  const errors = await new Response(without_terminal.stderr).text();
+  expect([await without_terminal.exited, errors]).toEqual([2, expect.stringContaining('muster dev --yes')]);
+  const { games } = await program.api.ok('GET', '/cloud/games', { token });
+  expect(games.map(({ name_id }: { name_id: string }) => name_id)).not.toContain('asked');
+
+  const using_it = startDev(elsewhere);
+  await waitForOutput(using_it, 'Use it? [y/N]');
+  using_it.write('y\n');
+  await waitForOutput(using_it, 'The first version: live after');
+  using_it.write('q');
+  expect(await using_it.exited).toBe(0);
+  expect((await fetch(`${home.url}/health/ready`)).status).toBe(200);
+  await program.stop('SIGINT');
+}, 300_000);
+
+test('dev --json: what bots did is an event', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  const terminal = openTerminal([...COMMAND, 'dev', '--no-open', '--json'], home.environment, { cwd: folder });
+  await waitForOutput(terminal, '"event":"live"');
+  terminal.write('b');
+  // A bot has a seat.
+  await waitForOutput(terminal, '"event":"log"');
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.output()).toContain('{"event":"bots","seats":');
+}, 300_000);
+
+test.skipIf(process.getuid?.() !== 0)(
+  'dev: its data directory is that of a service that is started in the folder',
+  async () => {
+    const own_folder = await mkdtemp(join(tmpdir(), 'muster-dev-'));
+    const [config, environment] = ['config.ts', 'cli/environment.ts'].map((path) =>
+      resolve(import.meta.dir, '../../src', path),
+    );
+    const script = `
+    const { readConfig } = await import('${config}');
+    const { environment } = await import('${environment}');
+    console.log(JSON.stringify([environment.data_directory, readConfig().data_directory]));
+  `;
+    // Other users cannot enter the first one.
+    const EXPECTED: [mode: number, directory: string][] = [
+      [0o700, '/var/lib/muster'],
+      [0o755, join(own_folder, 'muster-data')],
+    ];
+    for (const [mode, directory] of EXPECTED) {
+      await chmod(own_folder, mode);
+      const child = Bun.spawn([process.execPath, '-e', script], { cwd: own_folder, env: {}, stdout: 'pipe' });
+      expect(JSON.parse(await new Response(child.stdout).text())).toEqual([directory, directory]);
+    }
+    await rm(own_folder, { recursive: true });
+  },
+);
+
 test('dev: an answer about logs that it does not understand ends it, and its service', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const isOfLogs = (path: string) => /^\/cloud\/games\/[^/]+\/namespaces\/[^/]+\/servers$/.test(path);
   await using proxy = await openForwardProxy({
-    answerFor: ({ method, path }) => (method === 'GET' && isOfLogs(path) ? '{}' : undefined),
+    answerFor: ({ method, path }) => (method === 'GET' && isOfLogs(path) ? { status: 200, body: '{}' } : undefined),
   });
-  const terminal = startDev({ HTTP_PROXY: proxy.url });
+  const terminal = startDev(through(proxy));
   expect(await terminal.exited).not.toBe(0);
   expect(terminal.output()).toContain('TypeError');
   await waitFor(() => home.processes().length === 0, 'the service, PostgreSQL and all game servers to end');

@@ -109,10 +109,12 @@ test('login: --url and MUSTER_URL name the service before the profile does, and 
   for (const [args, env] of WAYS) {
     expect(await run('one', ['use', 'here', '--url', other.url])).toMatchObject({ exit_code: 0 });
     const done = await run('one', args, { ...token, env });
-    expect([args, done]).toEqual([args, { exit_code: 0, stdout: '', stderr: `Logged in to ${url}.\n` }]);
-    // The game belonged to the other service.
+    const stderr = `Logged in to ${url}, and using it instead of here.\n`;
+    expect([args, done]).toEqual([args, { exit_code: 0, stdout: '', stderr }]);
+    // The profile of the other service stays.
     const profiles = await Bun.file(join(home, 'one/muster/profiles.json')).json();
-    expect(profiles).toEqual({ current: 'here', profiles: { here: { url } } });
+    const here = { url: other.url, game: 'tanks' };
+    expect(profiles).toEqual({ current: url, profiles: { here, [url]: { url } } });
   }
   expect(other.tokens).toEqual([]);
   const two = await run('one', ['login', url, '--url', other.url, '--token', '-'], token);
@@ -157,7 +159,11 @@ test('open: an address that is no web page is refused', async () => {
   });
   const { exit_code, stdout, stderr } = await run('nine', ['open', '--url', `http://127.0.0.1:${server.port}`]);
   await server.stop(true);
-  expect([exit_code, stdout, stderr]).toEqual([1, '', 'The service names no web page, but file:///etc/passwd.\n']);
+  expect([exit_code, stdout, stderr]).toEqual([
+    1,
+    '',
+    'The service answered with file:///etc/passwd, which is not a web address.\n',
+  ]);
 }, 300_000);
 
 test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', async () => {
@@ -167,6 +173,15 @@ test('login: without a terminal it needs a token, which MUSTER_TOKEN may be', as
   const env = { MUSTER_TOKEN: muster.administrator_token };
   expect(await run('three', ['login', url], { env })).toMatchObject({ exit_code: 0, stderr: `Logged in to ${url}.\n` });
   expect(await run('three', ['status', '--game', 'none'])).toMatchObject({ exit_code: 4 });
+}, 300_000);
+
+test('login: a token of another service in a data directory is named, and the login goes on without it', async () => {
+  const url = muster.config.public_url;
+  await Bun.write(join(home, 'old-data/administrator-token'), 'an old token');
+  const env = { MUSTER_PORT: new URL(url).port, MUSTER_DATA: join(home, 'old-data') };
+  const { exit_code, stderr } = await run('eleven', ['login'], { env });
+  expect([exit_code, stderr]).toEqual([2, expect.stringContaining('pass one by "muster login')]);
+  expect(stderr).toContain(`The token in ${home}/old-data/administrator-token is not of the service at ${url}.`);
 }, 300_000);
 
 test('login: a refused token is named, without the advice to log in', async () => {

@@ -105,3 +105,20 @@ test('terminal: lobbies watch writes each lobby on one line of a narrow terminal
   await table.exited;
   expect((await run('lobbies', '--game', game.game_id)).stdout).not.toContain('\u001b');
 }, 300_000);
+
+test('terminal: a command whose reader has ended stops, also if it ignores the end of its terminal as below nohup', async () => {
+  const file = resolve(import.meta.dir, '../../src/cli/terminal.ts');
+  const script = `const { terminal } = await import(${JSON.stringify(file)});
+for (;;) { terminal.line('a line'); await Bun.sleep(1); }`;
+  const command = [
+    '/bin/bash',
+    '-c',
+    `trap "" HUP; "$@" | head -1; exit \${PIPESTATUS[0]}`,
+    'bash',
+    process.execPath,
+    '-e',
+    script,
+  ];
+  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe' });
+  expect([await new Response(child.stdout).text(), await child.exited]).toEqual(['a line\n', 129]);
+}, 300_000);

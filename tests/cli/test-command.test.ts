@@ -107,6 +107,14 @@ const isAnswered = (url: string) =>
   );
 
 describe('muster test: refuses', () => {
+  test('settings that there are not', async () => {
+    const refused = await run(['--', 'true'], { env: { MUSTER_SEAT_TIMOUT_MS: '1000' } });
+    expect([refused.exit_code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('MUSTER_SEAT_TIMOUT_MS is not a setting'),
+    ]);
+  }, 300_000);
+
   test('a call without a command and unknown options with exit code 2 and its usage', async () => {
     for (const args of [[], ['--'], ['--deploi', '--', 'true'], ['--deploy']]) {
       const refused = await run(args);
@@ -244,14 +252,17 @@ describe('muster test: leaves nothing, with a game server running,', () => {
   }, 300_000);
 
   test('if its service is killed', async () => {
-    const { child, output, ended } = await start(args, { cwd: DUEL });
+    // A process that the tests leave, as a browser or a server for pages.
+    const leftover = `Bun.spawn([process.execPath, '-e', 'setInterval(() => {}, 1e9)'], { stdin: 'ignore', detached: true }).unref();`;
+    const leaving = ['--deploy', '--', ...script(`${leftover} ${FIND} ${WAIT_FOR_SIGNAL}`)];
+    const { child, output, ended } = await start(leaving, { cwd: DUEL });
     await waitForOutput({ output }, 'waiting');
     const [service = 0] = childrenOf(child.pid).filter(isService);
     process.kill(service, 'SIGKILL');
     child.kill('SIGTERM');
     expect(await ended()).toMatchObject({
       exit_code: 143,
-      stderr: expect.stringContaining('The service ended before the tests.'),
+      stderr: expect.stringContaining('The service was killed, or did not end in time.'),
     });
     expect(remains()).toEqual(NOTHING);
   }, 300_000);

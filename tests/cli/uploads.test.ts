@@ -14,6 +14,9 @@ const MIB = 1024 ** 2;
 /** Parts have 8 MiB, and four are sent at once. */
 const PARTS = 6;
 
+/** Settings with which all requests go through a proxy, also those to this machine. */
+const through = ({ url }: { url: string }) => ({ HTTP_PROXY: url, NO_PROXY: '' });
+
 const muster = shareService();
 let home: string;
 beforeAll(async () => {
@@ -51,7 +54,7 @@ test('deploy: killed in the middle of an upload, it goes on with the parts that 
   const files = { 'server.ts': await makeServer('resumed'), 'muster.yaml': projectOf('resumed') };
   const project = await makeProjectFolder(muster, home, { name: 'resumed', files });
   proxy.holdUploadsAfter(2);
-  const killed = project.start(['deploy'], { HTTP_PROXY: proxy.url });
+  const killed = project.start(['deploy'], through(proxy));
   await waitFor(() => proxy.upload_count === 2 && proxy.held_count === 4, 'two parts to arrive, and four to be held');
   killed.kill('SIGKILL');
   await killed.exited;
@@ -60,7 +63,7 @@ test('deploy: killed in the middle of an upload, it goes on with the parts that 
   ]);
 
   proxy.release();
-  const { exit_code, stderr } = await readToEnd(project.start(['deploy'], { HTTP_PROXY: proxy.url }));
+  const { exit_code, stderr } = await readToEnd(project.start(['deploy'], through(proxy)));
   expect([exit_code, stderr]).toEqual([0, expect.stringContaining('of it sent now, the rest was there)')]);
   expect(proxy.upload_count).toBe(PARTS);
   expect(stderr).not.toMatch(/█|%/);
@@ -75,7 +78,7 @@ test('deploy: an upload that was interrupted for one namespace continues for ano
   const files = { 'server.ts': await makeServer('moved', 3), 'muster.yaml': projectOf('moved') };
   const project = await makeProjectFolder(muster, home, { name: 'moved', files });
   proxy.holdUploadsAfter(1);
-  const killed = project.start(['deploy'], { HTTP_PROXY: proxy.url });
+  const killed = project.start(['deploy'], through(proxy));
   await waitFor(() => proxy.upload_count === 1 && proxy.held_count === 2, 'a part to arrive, and two to be held');
   killed.kill('SIGKILL');
   await killed.exited;
@@ -90,7 +93,7 @@ test('deploy: a changed server does not continue the upload of the one before', 
   const files = { 'server.ts': await makeServer('before'), 'muster.yaml': projectOf('changed') };
   const project = await makeProjectFolder(muster, home, { name: 'changed', files });
   proxy.holdUploadsAfter(2);
-  const killed = project.start(['deploy'], { HTTP_PROXY: proxy.url });
+  const killed = project.start(['deploy'], through(proxy));
   await waitFor(() => proxy.upload_count === 2 && proxy.held_count === 4, 'two parts to arrive, and four to be held');
   killed.kill('SIGKILL');
   await killed.exited;
@@ -128,7 +131,7 @@ test('deploy: a deploy whose upload another deploy has completed meanwhile uses 
   const files = { 'server.ts': await makeServer('overtaken'), 'muster.yaml': projectOf('overtaken') };
   const project = await makeProjectFolder(muster, home, { name: 'overtaken', files });
   proxy.holdUploadsAfter(2);
-  const slow = project.openIn(['deploy'], { HTTP_PROXY: proxy.url });
+  const slow = project.openIn(['deploy'], through(proxy));
   await waitFor(() => proxy.upload_count === 2 && proxy.held_count === 4, 'two parts to arrive, and four to be held');
   await waitForOutput(slow, '36 %  16.8 MB of 46.1 MB');
   expect((await project.run('deploy', '--message', 'fast')).exit_code).toBe(0);
@@ -151,7 +154,7 @@ test('deploy: a file of a site that is removed or changed while it is sent ends 
     const files = { ...site, 'muster.yaml': `game: ${name}\nsite: public\n` };
     const project = await makeProjectFolder(muster, home, { name, files });
     proxy.holdUploadsAfter(0);
-    const deploying = project.start(['deploy'], { HTTP_PROXY: proxy.url });
+    const deploying = project.start(['deploy'], through(proxy));
     await waitFor(() => proxy.held_count === 4, 'the first parts to be held');
     for (const path of paths) await change(join(project.folder, path));
     proxy.release();
@@ -167,7 +170,7 @@ test('deploy: only changed files of a site are sent', async () => {
   const yaml = { 'muster.yaml': 'game: changing\nsite: public\n' };
   const project = await makeProjectFolder(muster, home, { name: 'changing', files: { ...files, ...yaml } });
   const deploy = async () => {
-    const child = project.start(['deploy', '--json'], { HTTP_PROXY: proxy.url });
+    const child = project.start(['deploy', '--json'], through(proxy));
     const { exit_code, stdout, stderr } = await readToEnd(child);
     expect([exit_code, stderr]).toEqual([0, expect.any(String)]);
     return { stderr, name: JSON.parse(stdout).game };

@@ -1,9 +1,12 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 
 interface ForwardProxyOptions {
-  /** Returns the body of an answer that the proxy makes itself; undefined for a request to pass on. */
-  answerFor?(request: { method: string; path: string }): string | undefined;
+  /** Returns what the proxy answers itself; undefined for a request to pass on. */
+  answerFor?(request: { method: string; path: string }): OwnAnswer | undefined;
 }
+
+/** An answer of the proxy itself, or none at all. */
+type OwnAnswer = { status: number; body: string } | 'no answer';
 
 /** A proxy for http, as a command finds it in HTTP_PROXY. It can hold uploads back. */
 export interface ForwardProxy extends AsyncDisposable {
@@ -32,7 +35,8 @@ export async function openForwardProxy({ answerFor }: ForwardProxyOptions = {}):
     const own_answer = answerFor?.({ method, path: new URL(url).pathname });
     if (own_answer !== undefined) {
       near.resume();
-      answer.writeHead(200, { 'content-type': 'application/json' }).end(own_answer);
+      if (own_answer === 'no answer') return;
+      answer.writeHead(own_answer.status, { 'content-type': 'application/json' }).end(own_answer.body);
       return;
     }
     const is_upload = method === 'PUT' && url.includes('/uploads/');

@@ -33,15 +33,23 @@ const WITHOUT_RECEIPT = /^(API_|HTTP_|no answer)/;
 
 /** Lets bots play. A signal such as ctrl-C ends them before their time, and their figures are shown. */
 export async function bots(wanted: string, options: BotsOptions): Promise<void> {
-  await doStoppable({ work: (stopping) => playBots(wanted, options, stopping), describeStop: () => 'Stopped.' });
+  const play = { options, onEnd: showFigures };
+  await doStoppable({ work: (stopping) => playBots(wanted, { ...play, stopping }), describeStop: () => 'Stopped.' });
+}
+
+interface PlayBots {
+  options: BotsOptions;
+  stopping: AbortSignal;
+  /** Called with the figures when the bots have played, also if something failed. */
+  onEnd: (session: Session, figures: BotFigures) => void;
 }
 
 /**
  * Lets bots play in a namespace for a time, or until a stop: each finds a seat, opens a WebSocket to its game server, stays,
- * leaves, and begins again. Shows their figures. Throws if something happened that must not happen to any player, if the limits
+ * leaves, and begins again. Passes their figures to `onEnd`. Throws if something happened that must not happen to any player, if the limits
  * of one address refused bots, or if they were stopped.
  */
-export async function playBots(wanted: string, options: BotsOptions, stopping: AbortSignal): Promise<void> {
+export async function playBots(wanted: string, { options, stopping, onEnd }: PlayBots): Promise<void> {
   const count = Number(wanted);
   if (!Number.isInteger(count) || count < 1 || count > BOTS_MAX) {
     throw new Failure(`"${wanted}" is not a number of bots: write 1 to ${BOTS_MAX}.`, EXIT.wrong_use);
@@ -68,7 +76,7 @@ export async function playBots(wanted: string, options: BotsOptions, stopping: A
       () => Promise.all([...playing, checking]),
     );
   } finally {
-    show(session, tally);
+    onEnd(session, figuresOf(tally));
   }
   stopping.throwIfAborted();
   judge(tally);
@@ -166,30 +174,30 @@ async function checkLobbies(
 /** Returns the running lobbies; undefined if a stop came before the answer, or a failure that may pass instead of it. */
 async function readLobbies({ api }: Session, scope: Scope): Promise<SeenLobby[] | undefined> {
   try {
-    return (await api.get<{ lobbies: SeenLobby[] }>(paths.live(scope))).lobbies;
+    return (await api.get<{ lobbies: SeenLobby[] }>(paths.runningLobbies(scope))).lobbies;
   } catch (error) {
     if (api.stopping?.aborted || (error instanceof Failure && !isFinal(error))) return undefined;
     throw error;
   }
 }
 
-function show(session: Session, tally: Tally): void {
+function figuresOf(tally: Tally) {
   const { find_ms, connected, without_port } = tally;
   const [p50, p95] = [0.5, 0.95].map((share) => percentile(find_ms, share)).map((ms) => ms && Math.round(ms));
   const refusals = [...tally.refused].map(([code, one]) => ({ code, ...one }));
   const faults = [...tally.faults].map(([what, count]) => ({ what, count }));
-  const answer = {
-    seats: find_ms.length,
-    find_p50_ms: p50,
-    find_p95_ms: p95,
-    connected,
-    without_port,
-    refusals,
-    faults,
-  };
-  session.show(answer, (output) => {
+  const seats = find_ms.length;
+  return { seats, find_p50_ms: p50, find_p95_ms: p95, connected, without_port, refusals, faults };
+}
+
+type BotFigures = ReturnType<typeof figuresOf>;
+
+/** Writes the figures of bots: as one object with `--json`, to which an event of other output adds its name. */
+export function showFigures(session: Session, figures: BotFigures, event?: { event: string }): void {
+  const { seats, find_p50_ms: p50, find_p95_ms: p95, connected, without_port, refusals, faults } = figures;
+  session.show({ ...event, ...figures }, (output) => {
     const times = p50 === undefined ? '' : `, found in ${p50} ms (p50), ${p95} ms (p95)`;
-    output.line(`seats      ${find_ms.length}${times}`);
+    output.line(`seats      ${seats}${times}`);
     output.line(
       `connected  ${connected}${without_port > 0 ? `; ${counted(without_port, 'seat has', 'seats have')} no port for WebSockets` : ''}`,
     );

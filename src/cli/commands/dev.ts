@@ -1,136 +1,232 @@
-import { statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { SYSTEM_DATA_DIRECTORY } from '../../default-data-directory.ts';
 import { openBrowser } from '../browser.ts';
 import { openDevService } from '../dev/dev-service.ts';
 import { listenForKeys } from '../dev/keys.ts';
+import { LiveFolder, listSourcesOf } from '../dev/live-folder.ts';
 import { describeEnding, LobbyEnding } from '../dev/lobby-ending.ts';
 import { describePreview } from '../dev/preview.ts';
-import { watchFiles } from '../dev/watched-files.ts';
+import { type WatchedFiles, watchFiles } from '../dev/watched-files.ts';
 import { environment } from '../environment.ts';
-import { EXIT, Failure, toFailure } from '../failure.ts';
+import { EXIT, Failure } from '../failure.ts';
 import { readLocalToken } from '../local-service.ts';
 import { followServerLogs } from '../namespace-log.ts';
 import { whyNoServiceHere } from '../no-service-here.ts';
+import { pause } from '../pause.ts';
 import { ensureGame } from '../project/games.ts';
 import { type Project, readProject } from '../project/project-file.ts';
-import { listSources } from '../project/script.ts';
-import { checkVersion } from '../project/version-check.ts';
-import { createVersion, prepareVersion, switchTo } from '../project/versions.ts';
-import { type Scope, Session } from '../session.ts';
+import { refusalOf, type Scope, Session, type SharedOptions } from '../session.ts';
 import { listenForStop } from '../stop-signals.ts';
 import { portOf } from '../url-parts.ts';
-import { playBots } from './bots.ts';
+import { playBots, showFigures } from './bots.ts';
 import { describeLine, shortServerId } from './logs.ts';
 import { makeHubLink } from './open.ts';
 
 interface DevOptions {
   open: boolean;
+  yes?: boolean;
   json?: boolean;
 }
 
 const KEYS = 'r ends all lobbies   b lets two bots play for 30 s   l hides or shows logs   o opens the page   q quits';
+/** How long the requests of a stop may take. The service may not answer. */
+const CLEAN_UP_MS = 15_000;
 
 /**
  * Runs the game of this folder on this machine until ctrl-C: starts the service, creates the game, and puts every change of
  * the files live at once.
  */
-export async function dev({ open, json = false }: DevOptions): Promise<void> {
+export async function dev({ open, yes = false, json = false }: DevOptions): Promise<void> {
   const why_not = whyNoServiceHere('dev');
   if (why_not !== undefined) throw new Failure(why_not);
   const stopping = new AbortController();
-  const stop = () => stopping.abort();
-  // A second press of ctrl-C is for the service.
-  void listenForStop(() => {}).then(stop);
+  const hurrying = new AbortController();
+  // A second press of ctrl-C ends the clean-up, and after that the service at once.
+  void listenForStop(() => hurrying.abort()).then(() => stopping.abort());
   const { signal } = stopping;
-  let project = readProject(process.cwd());
+  const project = readProject(process.cwd());
   const service = await openDevService(signal);
   try {
-    const here = { url: service.url, token: readLocalToken(), game: project.game, namespace: 'prod', json };
-    const session = await Session.open(here, signal);
-    if (session.api.token === undefined) throw new Failure(foreignService(service.url));
-    const { say } = session.output;
-    for (const note of project.notes) say(note);
-    const scope = await ensureGame(session).catch((error: unknown) => {
-      const is_refused = error instanceof Failure && error.exit_code === EXIT.not_logged_in;
-      throw is_refused ? new Failure(foreignService(service.url)) : error;
-    });
+    const here = { url: service.url, game: project.game, namespace: 'prod', json };
+    const session = await openSession(here, signal);
+    for (const note of project.notes) session.output.say(note);
+    if (service.ran_before && !yes) await confirmUse(session, signal);
+    const scope = await ensureGame(session);
     const openPage = await showAddresses(session, scope, project);
-    await using files = await watchFiles(await listWatched(project));
-
-    const report = (error: unknown) => {
-      if (!signal.aborted) say(error instanceof Error ? error.message : String(error));
-    };
-    const ending = new LobbyEnding(session, scope, {
-      signal,
-      onEnded(count) {
-        if (json) session.output.json({ event: 'lobbies_ended', count });
-        say(`${count === 1 ? 'The closed lobby has' : `${count} closed lobbies have`} ended`);
-      },
-      onError: report,
-    });
-    let shows_logs = true;
-    let live = '';
-    let trial: Promise<unknown> = Promise.resolve();
-    const tryVersion = (version_id: string) => {
-      const tried = checkVersion(session, scope, version_id);
-      trial = tried.catch(() => {});
-      return tried;
-    };
-    const publish = async (what: string) => {
-      try {
-        project = readProject(process.cwd());
-        for (const path of await listWatched(project)) files.add(path);
-        live = await putLive(session, scope, { project, live, what, ending, tryVersion });
-      } catch (error) {
-        if (signal.aborted) return;
-        const failure = toFailure(error);
-        if (!failure) throw error;
-        const { message } = failure;
-        if (json) session.output.json({ event: 'failed', what, message });
-        say(`${what}: ${message}\n${live === '' ? 'Correct it, and save.' : 'The version before stays live.'}`);
-      }
-    };
-    const restart = async () => say(describeEnding(await ending.end(() => true)));
-    using _ = listenForKeys({
-      r: () => void restart().catch(report),
-      b: () => void playBots('2', { ...here, for: '30s' }, signal).catch(report),
-      l: () => {
-        shows_logs = !shows_logs;
-        say(shows_logs ? 'Logs are shown.' : 'Logs are hidden. Press l to see them.');
-      },
-      o: () => void openPage().catch(report),
-      q: stop,
-    });
-    const logs = followServerLogs({
-      session,
-      scope,
-      signal,
-      with_running: false,
-      onLine({ server_id, ...line }) {
-        if (json) session.output.json({ event: 'log', server_id, ...line });
-        else if (shows_logs) session.output.line(describeLine(line, server_id));
-      },
-      onEnd({ server_id, ...end }) {
-        if (json) session.output.json({ event: 'server_ended', server_id, ...end });
-        if (end.has_crashed) say(`${shortServerId(server_id)} ✗ ${end.summary}`);
-      },
-      onSkipped: (server_id, reason) => say(`The log of ${server_id} is not followed: ${reason}`),
-    });
-
-    const publishAll = async () => {
-      await publish('The first version');
-      if (open && process.stdout.isTTY) await openPage().catch(report);
-      if (process.stdin.isTTY) say(KEYS);
-      for (let changed = await files.next(signal); changed; changed = await files.next(signal)) {
-        await publish(describeChange(changed));
-      }
-    };
+    await using files = await watchFiles(await listSourcesOf(project));
+    const bots = { ...here, ...(session.api.token && { token: session.api.token }), for: '30s' };
+    const run = new DevRun({ session, scope, files, openPage, stopping, bots });
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    // Packing and uploads do not hold up the stop. A lobby that is being tried does, because the service may run on.
-    await Promise.race([publishAll(), service.ended, stopped, logs]);
-    stop();
-    await Promise.all([logs, ending.waitForEnds(), trial]);
+    {
+      using _ = run.listenForKeys();
+      // Packing and uploads do not hold up the stop.
+      await Promise.race([run.followLogs(), run.publishChanges({ opens_page: open }), service.ended, stopped]);
+    }
+    stopping.abort();
+    await run.cleanUp(hurrying.signal);
+  } catch (error) {
+    if (error !== signal.reason) throw error;
   } finally {
     await service.stop();
+  }
+}
+
+interface DevParts {
+  session: Session;
+  scope: Scope;
+  files: WatchedFiles;
+  openPage: () => Promise<void>;
+  stopping: AbortController;
+  /** The options of `muster bots` for the same namespace. */
+  bots: SharedOptions & { for: string };
+}
+
+/** The work of `muster dev` while its service runs. */
+class DevRun {
+  readonly #parts: DevParts;
+  readonly #ending: LobbyEnding;
+  readonly #folder: LiveFolder;
+  #shows_logs = true;
+  #logs: Promise<void> = Promise.resolve();
+  #bots: Promise<void> = Promise.resolve();
+
+  constructor(parts: DevParts) {
+    const { session, scope, files, stopping } = parts;
+    const { signal } = stopping;
+    this.#parts = parts;
+    this.#ending = new LobbyEnding(session, scope, {
+      signal,
+      onEnded(count) {
+        if (session.is_json) session.output.json({ event: 'lobbies_ended', count });
+        session.output.say(`${count === 1 ? 'The closed lobby has' : `${count} closed lobbies have`} ended`);
+      },
+      onError: (error) => this.#report(error),
+    });
+    this.#folder = new LiveFolder(session, scope, {
+      signal,
+      ending: this.#ending,
+      onSources: (paths) => paths.forEach(files.add),
+    });
+  }
+
+  /** Puts the files live, and then each change of them, until the stop. */
+  async publishChanges({ opens_page }: { opens_page: boolean }): Promise<void> {
+    const { session, files, openPage, stopping } = this.#parts;
+    await this.#folder.publish('The first version');
+    if (opens_page && process.stdout.isTTY) await openPage().catch((error) => this.#report(error));
+    if (process.stdin.isTTY) session.output.say(KEYS);
+    const next = () => files.next(stopping.signal);
+    for (let changed = await next(); changed; changed = await next()) {
+      await this.#folder.publish(describeChange(changed));
+    }
+  }
+
+  /** Writes the logs of the game's servers until the stop. */
+  followLogs(): Promise<void> {
+    const { session, scope, stopping } = this.#parts;
+    const { output, is_json } = session;
+    this.#logs = followServerLogs({
+      session,
+      scope,
+      signal: stopping.signal,
+      with_running: false,
+      onLine: ({ server_id, ...line }) => {
+        if (is_json) output.json({ event: 'log', server_id, ...line });
+        else if (this.#shows_logs) output.line(describeLine(line, server_id));
+      },
+      onEnd: ({ server_id, ...end }) => {
+        if (is_json) output.json({ event: 'server_ended', server_id, ...end });
+        if (end.has_crashed) output.say(`${shortServerId(server_id)} ✗ ${end.summary}`);
+      },
+      onSkipped: (server_id, reason) => output.say(`The log of ${server_id} is not followed: ${reason}`),
+    });
+    return this.#logs;
+  }
+
+  listenForKeys(): Disposable {
+    const { openPage, stopping } = this.#parts;
+    const start = (work: () => Promise<void>) => () => void work().catch((error) => this.#report(error));
+    return listenForKeys({
+      r: start(() => this.#endAllLobbies()),
+      b: () => {
+        this.#bots = this.#playBots().catch((error) => this.#report(error));
+      },
+      l: () => this.#switchLogs(),
+      o: start(openPage),
+      q: () => stopping.abort(),
+    });
+  }
+
+  /**
+   * Waits for the end of a version that is being checked, because the service may run on, and for the figures of bots. Gives
+   * up after a while, or when the signal is aborted.
+   */
+  async cleanUp(hurry: AbortSignal): Promise<void> {
+    const work = Promise.all([this.#logs, this.#bots, this.#ending.waitForEnds(), this.#folder.waitForCheck()]);
+    const is_done = await Promise.race([work.then(() => true), pause(CLEAN_UP_MS, hurry).then(() => false)]);
+    const { api, output } = this.#parts.session;
+    if (!is_done) output.say(`${api.url} may still have lobbies of a check, because it did not answer in time.`);
+  }
+
+  async #endAllLobbies(): Promise<void> {
+    this.#parts.session.output.say(describeEnding(await this.#ending.end(() => true)));
+  }
+
+  async #playBots(): Promise<void> {
+    const { bots, stopping } = this.#parts;
+    await playBots('2', {
+      options: bots,
+      stopping: stopping.signal,
+      onEnd: (session, figures) => showFigures(session, figures, { event: 'bots' }),
+    });
+  }
+
+  #switchLogs(): void {
+    this.#shows_logs = !this.#shows_logs;
+    this.#parts.session.output.say(this.#shows_logs ? 'Logs are shown.' : 'Logs are hidden. Press l to see them.');
+  }
+
+  #report(error: unknown): void {
+    const { session, stopping } = this.#parts;
+    if (!stopping.signal.aborted) session.output.say(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Opens a session with the administrator's token of this machine or, if that is of another service, with that of a login. */
+async function openSession(here: SharedOptions & { url: string }, signal: AbortSignal): Promise<Session> {
+  const local = readLocalToken();
+  for (const token of local ? [{ token: local.token }, {}] : [{}]) {
+    const session = await Session.open({ ...here, ...token }, signal);
+    const { token: chosen } = session.api;
+    if (chosen !== undefined && (await refusalOf(here.url, chosen)) === undefined) return session;
+  }
+  throw new Failure(foreignService(here.url));
+}
+
+/** Returns what to do about a service that was started elsewhere, because its token is not here. */
+function foreignService(url: string): string {
+  const port = portOf(new URL(url)) + 1;
+  const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or log in to that one (muster login ${url})`;
+  return `Another service runs at ${url}, and its token is not in ${environment.data_directory}: ${ways}.`;
+}
+
+/**
+ * Asks before a service is used that was started elsewhere, because others may play there: one whose token is not that of this
+ * folder's data directory. Throws a Failure if the answer is not yes, and without a terminal.
+ */
+async function confirmUse({ api }: Session, signal: AbortSignal): Promise<void> {
+  const local = readLocalToken();
+  if (local && local.token === api.token && dirname(local.file) !== SYSTEM_DATA_DIRECTORY) return;
+  const warning = `A service runs at ${api.url} that "muster dev" of this folder did not start. Each change goes live there at once, and ends lobbies of older versions.`;
+  if (!process.stdin.isTTY) throw new Failure(`${warning} To use it: muster dev --yes`, EXIT.wrong_use);
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    // ctrl-C is no answer.
+    const answer = await asking.question(`${warning} Use it? [y/N] `, { signal }).catch(() => '');
+    if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('Nothing was changed.');
+  } finally {
+    asking.close();
   }
 }
 
@@ -159,52 +255,6 @@ async function showAddresses(
   return async () => void openBrowser(page ?? (await makeHubLink(session)).url);
 }
 
-/** Returns what to do about a service that was started elsewhere, because its token is not here. */
-function foreignService(url: string): string {
-  const port = portOf(new URL(url)) + 1;
-  const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or log in to that one (muster login ${url})`;
-  return `Another service runs at ${url}, and its token is not in ${environment.data_directory}: ${ways}.`;
-}
-
-/** Returns the files and directories to watch. Their changes are put live. */
-async function listWatched({ file, build, site }: Project): Promise<string[]> {
-  const is_script =
-    build && build.dockerfile === undefined && statSync(build.path, { throwIfNoEntry: false })?.isFile();
-  const sources = is_script ? await listSources(build.path) : [build?.path, build?.dockerfile];
-  return [file, ...sources, site].filter((path) => path !== undefined);
-}
-
 function describeChange([first = '', ...others]: string[]): string {
   return others.length === 0 ? `${first} changed` : `${first} and ${others.length} more changed`;
-}
-
-interface Change {
-  project: Project;
-  /** The configuration that is live, as text. */
-  live: string;
-  what: string;
-  ending: LobbyEnding;
-  /** Tries a version. Returns a sentence about it. */
-  tryVersion: (version_id: string) => Promise<string>;
-}
-
-/** Puts the folder's files live once a lobby of them becomes ready. Returns the configuration that is live then. */
-async function putLive(session: Session, scope: Scope, change: Change): Promise<string> {
-  const { project, live, what, ending, tryVersion } = change;
-  const started = performance.now();
-  const { config } = await prepareVersion(session, scope, project);
-  const wanted = JSON.stringify(config);
-  if (wanted === live) return live;
-  const version_id = await createVersion(session, scope, { display_name: `dev ${new Date().toISOString()}`, config });
-  if (config.matchmaker) session.output.say(await tryVersion(version_id));
-  await switchTo(session, scope, version_id);
-  const outdated = await ending.end(({ is_outdated }) => is_outdated);
-  const { ended_count, closed_count } = outdated;
-  const lobbies = ended_count + closed_count === 0 ? '' : `; of the old version, ${describeEnding(outdated)}`;
-  const duration_ms = Math.round(performance.now() - started);
-  if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ended_count, closed_count });
-  // In UTC, as the lines of logs.
-  const clock = new Date().toISOString().slice(11, 19);
-  session.output.say(`${clock} ${what}: live after ${duration_ms} ms${lobbies}`);
-  return wanted;
 }

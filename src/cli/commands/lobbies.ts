@@ -3,7 +3,7 @@ import { pick } from '../pick.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
 import { ago, type Output, shortId } from '../terminal.ts';
 
-interface LiveLobby {
+interface RunningLobby {
   lobby_id: string;
   lobby_group_name_id: string;
   server_id: string;
@@ -16,13 +16,13 @@ interface LiveLobby {
 }
 
 interface LiveLobbies {
-  lobbies: LiveLobby[];
+  lobbies: RunningLobby[];
 }
 
 /** Lists the running lobbies of a namespace. */
 export async function listLobbies(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const answer = await session.api.get<LiveLobbies>(paths.live(await session.scope()));
+  const answer = await session.api.get<LiveLobbies>(paths.runningLobbies(await session.scope()));
   session.show(answer, (output) => showLobbies(output, answer.lobbies));
 }
 
@@ -54,13 +54,13 @@ export async function deleteLobby(given: string, options: SharedOptions): Promis
   session.show({ lobby_id: lobby.lobby_id }, ({ say }) => say(`The lobby ${lobby.lobby_id} has ended.`));
 }
 
-async function findLobby(session: Session, given: string): Promise<{ lobby: LiveLobby; scope: Scope }> {
+async function findLobby(session: Session, given: string): Promise<{ lobby: RunningLobby; scope: Scope }> {
   const scope = await session.scope();
-  const { lobbies } = await session.api.get<LiveLobbies>(paths.live(scope));
+  const { lobbies } = await session.api.get<LiveLobbies>(paths.runningLobbies(scope));
   return { scope, lobby: pick(lobbies, given, ({ lobby_id }) => lobby_id, 'lobby') };
 }
 
-function showLobbies(output: Output, lobbies: LiveLobby[]): void {
+function showLobbies(output: Output, lobbies: RunningLobby[]): void {
   if (lobbies.length === 0) {
     output.say('No lobby is running. A find creates one.');
     return;
@@ -78,7 +78,7 @@ function showLobbies(output: Output, lobbies: LiveLobby[]): void {
   );
 }
 
-function stateOf({ is_ready, is_closed, is_outdated }: LiveLobby): string {
+function stateOf({ is_ready, is_closed, is_outdated }: RunningLobby): string {
   const state = is_ready ? (is_closed ? 'closed' : 'open') : 'starting';
   return is_outdated ? `${state}, old version` : state;
 }

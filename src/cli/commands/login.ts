@@ -3,7 +3,7 @@ import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { readLocalToken } from '../local-service.ts';
 import { readProfiles, writeProfiles, writeToken } from '../profiles.ts';
-import { parseServiceUrl, readTokenOption, Session, type SharedOptions } from '../session.ts';
+import { parseServiceUrl, readTokenOption, refusalOf, Session, type SharedOptions } from '../session.ts';
 import { terminal } from '../terminal.ts';
 
 interface DeviceLink {
@@ -31,24 +31,27 @@ export async function login(given_url: string | undefined, options: SharedOption
   const given = (await readTokenOption(options)) ?? environment.token;
   // A redirect or a wrong address is found before the token is sent.
   await new ApiCaller(url, undefined).get('/cloud/bootstrap');
-  const token = given ?? (url === environment.local_url ? readLocalToken() : undefined) ?? (await linkToken(url));
-  await checkToken(url, token);
+  const token = given ?? (await localToken(url)) ?? (await linkToken(url));
+  const refusal = await refusalOf(url, token);
+  if (refusal) {
+    const words = `${url} refused the token: it is of another service, has expired or was revoked. Use another token.`;
+    throw new Failure(words, EXIT.not_logged_in, refusal.refusal);
+  }
   writeToken(url, token);
-  // The profile's game and namespace are of its own service.
-  writeProfiles({ current, profiles: { ...profiles, [current]: profile?.url === url ? profile : { url } } });
-  terminal.say(`Logged in to ${url}.`);
-  if (options.json) terminal.json({ url, profile: current });
+  // Another service's profile stays. As with "muster use URL", the new one has the address as its name.
+  const name = profile === undefined || profile.url === url ? current : url;
+  writeProfiles({ current: name, profiles: { ...profiles, [name]: profiles[name] ?? { url } } });
+  terminal.say(name === current ? `Logged in to ${url}.` : `Logged in to ${url}, and using it instead of ${current}.`);
+  if (options.json) terminal.json({ url, profile: name });
 }
 
-/** Throws Failure if the service refuses a token. */
-async function checkToken(url: string, token: string): Promise<void> {
-  try {
-    await new ApiCaller(url, token).get('/cloud/auth/inspect');
-  } catch (error) {
-    if (!(error instanceof Failure) || error.exit_code !== EXIT.not_logged_in) throw error;
-    const words = `${url} refused the token: it is of another service, has expired or was revoked. Use another token.`;
-    throw new Failure(words, EXIT.not_logged_in, error.refusal);
-  }
+/** Returns the administrator's token of this machine's service; undefined for other services, and if it refuses that token. */
+async function localToken(url: string): Promise<string | undefined> {
+  const local = url === environment.local_url ? readLocalToken() : undefined;
+  if (!local) return undefined;
+  if ((await refusalOf(url, local.token)) === undefined) return local.token;
+  terminal.say(`The token in ${local.file} is not of the service at ${url}.`);
+  return undefined;
 }
 
 /** Forgets the token for a service. */

@@ -23,7 +23,8 @@ export async function makeHubLink(session: Session): Promise<HubLink> {
   const { url, expire_ts } = await session.api.call<HubLink>('POST', '/hub/links', { body: {} });
   const link = new URL(url);
   // A desktop opens other addresses with other programs.
-  if (!/^https?:$/.test(link.protocol)) throw new Failure(`The service names no web page, but ${url}.`);
+  if (!/^https?:$/.test(link.protocol))
+    throw new Failure(`The service answered with ${url}, which is not a web address.`);
   link.pathname = await pathOf(session);
   return { url: link.href, expire_ts };
 }

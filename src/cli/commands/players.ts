@@ -14,7 +14,7 @@ const LOBBIES_AT_ONCE = 8;
 export async function listPlayers(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   const scope = await session.scope();
-  const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string }[] }>(paths.live(scope));
+  const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string }[] }>(paths.runningLobbies(scope));
   const players: (Player & { lobby_id: string })[] = [];
   const waiting = lobbies.map(({ lobby_id }) => lobby_id);
   const readAll = async () => {

@@ -15,7 +15,7 @@ export async function status(options: SharedOptions): Promise<void> {
   const scope = await session.scope();
   const { game, namespace } = scope;
   const [live, servers, health] = await Promise.all([
-    session.api.get<{ lobbies: { total_player_count: number }[] }>(paths.live(scope)),
+    session.api.get<{ lobbies: { total_player_count: number }[] }>(paths.runningLobbies(scope)),
     readServers(session, scope),
     session.api.get<Health>('/health/ready'),
   ]);

@@ -7,6 +7,8 @@ import { DEV_SERVICE_COMMAND, ownCommand } from '../own-command.ts';
 /** The service that `muster dev` uses. */
 export interface DevService {
   url: string;
+  /** Whether it ran before, so that others may use it too. */
+  ran_before: boolean;
   /** Rejects when the service ends by itself, and resolves after `stop`; never settles for a service that ran before. */
   ended: Promise<void>;
   /** Ends the service and its game servers. Does nothing to a service that ran before. */
@@ -34,7 +36,7 @@ const DEFAULTS = {
  */
 export async function openDevService(signal: AbortSignal): Promise<DevService> {
   const url = environment.local_url;
-  if (await isReady(url)) return { url, ended: new Promise(() => {}), stop: async () => {} };
+  if (await isReady(url)) return { url, ran_before: true, ended: new Promise(() => {}), stop: async () => {} };
   const log_file = join(environment.data_directory, 'service.log');
   mkdirSync(environment.data_directory, { recursive: true, mode: 0o711 });
   const log = openLog(log_file);
@@ -75,6 +77,7 @@ export async function openDevService(signal: AbortSignal): Promise<DevService> {
   ended.catch(() => {});
   return {
     url,
+    ran_before: false,
     ended,
     async stop() {
       is_stopping = true;

@@ -9,6 +9,8 @@ export function listenForKeys(actions: Record<string, () => void>): Disposable {
   };
   stdin.setRawMode(true);
   stdin.on('data', onData);
+  // A question before has paused it.
+  stdin.resume();
   return {
     [Symbol.dispose]() {
       stdin.off('data', onData);

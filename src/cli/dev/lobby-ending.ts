@@ -7,7 +7,7 @@ import { counted } from '../terminal.ts';
 /** How long players can read that their lobby is closed before it ends. */
 const NOTICE_MS = 2_000;
 
-interface LiveLobby {
+interface RunningLobby {
   lobby_id: string;
   is_outdated: boolean;
   total_player_count: number;
@@ -34,31 +34,35 @@ interface LobbyEndingOptions {
  * then the error of its end.
  */
 export class LobbyEnding {
+  /** Lobbies that are being closed, or that end when their players have had time to read it. */
   readonly #closed = new Set<string>();
   readonly #waits = new Set<Promise<void>>();
 
   constructor(
-    private readonly session: Session,
+    private readonly session: Pick<Session, 'api'>,
     private readonly scope: Scope,
     private readonly options: LobbyEndingOptions,
   ) {}
 
-  async end(isWanted: (lobby: LiveLobby) => boolean): Promise<EndingLobbies> {
-    const { lobbies } = await this.session.api.get<{ lobbies: LiveLobby[] }>(paths.live(this.scope));
+  /** Ends lobbies. If the service refuses some, ends all others, then throws the first refusal; a later call tries again. */
+  async end(isWanted: (lobby: RunningLobby) => boolean): Promise<EndingLobbies> {
+    const { lobbies } = await this.session.api.get<{ lobbies: RunningLobby[] }>(paths.runningLobbies(this.scope));
     const wanted = lobbies.filter((lobby) => isWanted(lobby) && !this.#closed.has(lobby.lobby_id));
     const played = wanted.filter(({ total_player_count }) => total_player_count > 0);
     const empty = wanted.filter((lobby) => !played.includes(lobby));
     for (const { lobby_id } of played) this.#closed.add(lobby_id);
-    await Promise.all([
-      ...empty.map(({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)),
-      ...played.map(({ lobby_id }) => closeLobby(this.session, this.scope, lobby_id)),
+    const [ended, closed] = await Promise.all([
+      settleEach(empty, ({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)),
+      settleEach(played, ({ lobby_id }) => closeLobby(this.session, this.scope, lobby_id)),
     ]);
-    if (played.length > 0) {
-      const wait = this.#endLater(played)
+    for (const { lobby_id } of closed.failed) this.#closed.delete(lobby_id);
+    if (closed.done.length > 0) {
+      const wait = this.#endLater(closed.done)
         .catch(this.options.onError)
         .finally(() => void this.#waits.delete(wait));
       this.#waits.add(wait);
     }
+    throwFirst([...ended.errors, ...closed.errors]);
     return { ended_count: empty.length, closed_count: played.length };
   }
 
@@ -67,14 +71,43 @@ export class LobbyEnding {
     await Promise.all(this.#waits);
   }
 
-  async #endLater(lobbies: LiveLobby[]): Promise<void> {
+  async #endLater(lobbies: RunningLobby[]): Promise<void> {
     const { signal, onEnded } = this.options;
     await pause(NOTICE_MS, signal);
     if (signal.aborted) return;
-    await Promise.all(lobbies.map(({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)));
+    const { done, errors } = await settleEach(lobbies, ({ lobby_id }) => endLobby(this.session, this.scope, lobby_id));
     for (const { lobby_id } of lobbies) this.#closed.delete(lobby_id);
-    onEnded(lobbies.length);
+    if (done.length > 0) onEnded(done.length);
+    throwFirst(errors);
   }
+}
+
+interface Outcomes {
+  /** Lobbies with which it succeeded. */
+  done: RunningLobby[];
+  failed: RunningLobby[];
+  errors: unknown[];
+}
+
+/** Does something with each lobby, also if it fails with others. */
+async function settleEach(lobbies: RunningLobby[], work: (lobby: RunningLobby) => Promise<void>): Promise<Outcomes> {
+  const outcomes: Outcomes = { done: [], failed: [], errors: [] };
+  await Promise.all(
+    lobbies.map((lobby) =>
+      work(lobby).then(
+        () => void outcomes.done.push(lobby),
+        (error: unknown) => {
+          outcomes.failed.push(lobby);
+          outcomes.errors.push(error);
+        },
+      ),
+    ),
+  );
+  return outcomes;
+}
+
+function throwFirst(errors: unknown[]): void {
+  if (errors.length > 0) throw errors[0];
 }
 
 /** Returns words about lobbies that end, such as `2 lobbies ended, 1 is closed and ends in 2 s`. */

@@ -1,5 +1,8 @@
-import { Failure } from '../failure.ts';
+import { EXIT, Failure } from '../failure.ts';
 import type { Scope, Session } from '../session.ts';
+
+/** The namespaces that a new game has. */
+const FIRST_NAMESPACES = ['prod', 'staging'];
 
 interface Listed {
   games: { game_id: string; name_id: string; display_name: string }[];
@@ -12,11 +15,16 @@ export async function findScope(session: Session): Promise<Scope | undefined> {
   return missing === undefined ? await session.scope() : undefined;
 }
 
-/** Returns the game and namespace of a session. Creates a missing game, in the caller's group. */
+/** Returns the game and namespace of a session. Creates a missing game, in the caller's group, with its first namespaces. */
 export async function ensureGame(session: Session): Promise<Scope> {
   const listed = await list(session);
   const display_name = missingGame(session, listed);
   if (display_name !== undefined) {
+    const { namespace_name } = session;
+    if (!FIRST_NAMESPACES.includes(namespace_name)) {
+      const words = `The game ${display_name} would be new, with the namespaces ${FIRST_NAMESPACES.join(' and ')}, not "${namespace_name}"`;
+      throw new Failure(`${words}: deploy to one of them first.`, EXIT.not_found);
+    }
     const developer_group_id = listed.groups[0]?.group_id ?? (await createGroup(session));
     // Another deploy may create it at the same time.
     const body = { display_name, developer_group_id, if_missing: true };

@@ -6,12 +6,12 @@ import type { Scope, Session } from '../session.ts';
 const HAS_ENDED = /^MATCHMAKER_LOBBY_(NOT_FOUND|STOPPED)$/;
 
 /** Ends a lobby and its server. Does nothing if it has ended. */
-export async function endLobby({ api }: Session, scope: Scope, lobby_id: string): Promise<void> {
+export async function endLobby({ api }: Pick<Session, 'api'>, scope: Scope, lobby_id: string): Promise<void> {
   await unlessEnded(api.call('DELETE', paths.lobby(scope, lobby_id)));
 }
 
 /** Closes a lobby to finds. Does nothing if it has ended. */
-export async function closeLobby({ api }: Session, scope: Scope, lobby_id: string): Promise<void> {
+export async function closeLobby({ api }: Pick<Session, 'api'>, scope: Scope, lobby_id: string): Promise<void> {
   await unlessEnded(api.call('PUT', `${paths.lobby(scope, lobby_id)}/closed`, { body: { is_closed: true } }));
 }
 

@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, mkdirSync, statfsSync } from 'node:f
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { canBeEnteredByOthers } from '../../platform/data-directory.ts';
+import { canBeEnteredByOthers } from '../../default-data-directory.ts';
 import { StartError } from '../../platform/errors.ts';
 
 const IS_ROOT = process.getuid?.() === 0;

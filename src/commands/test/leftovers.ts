@@ -1,11 +1,13 @@
 import { findProcessesByEnvironment, signalProcess } from '../../platform/processes.ts';
+import type { TestVariables } from './service.ts';
 
 /** How long processes may take to end after SIGTERM, and then after SIGKILL. */
 const ENDS_WITHIN_MS = { asked: 5_000, killed: 5_000 };
 const CHECK_EVERY_MS = 50;
 
-/** Ends the processes that have a variable (as NAME=value) in their environment, which processes inherit. */
-export async function endProcessesWith(entry: string): Promise<void> {
+/** Ends the processes of a run of tests: no other run has the same address of a clock, and processes inherit it. */
+export async function endProcessesOf({ MUSTER_TEST_CLOCK }: Pick<TestVariables, 'MUSTER_TEST_CLOCK'>): Promise<void> {
+  const entry = `MUSTER_TEST_CLOCK=${MUSTER_TEST_CLOCK}`;
   const asked = new Set<number>();
   const started = performance.now();
   const elapsed_ms = () => performance.now() - started;

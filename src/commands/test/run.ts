@@ -7,28 +7,12 @@ import { listenForStop, type StopSignal } from '../../cli/stop-signals.ts';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 import { SERVICE_COMMAND } from '../commands.ts';
 import { createDataDirectory, removeFiles } from './directories.ts';
+import { endProcessesOf } from './leftovers.ts';
 import type { TestVariables } from './service.ts';
-
-const USAGE = `Usage: muster test [--deploy] -- COMMAND [ARGUMENT...]
-
-Runs a command, such as "bun test", with a Muster of its own: a throwaway service with an empty game, without rate limits.
-Ends with the command's exit code. Afterwards no process, port or data is left, including those of the command.
-
-  --deploy  deploy the game of this folder (muster.yaml) first
-
-The command gets these variables:
-
-  MUSTER_URL         the address of the service
-  MUSTER_TOKEN       the administrator's token
-  MUSTER_GAME        the id of the game
-  MUSTER_NAMESPACE   the id of its namespace prod
-  MUSTER_TEST_CLOCK  an address that moves the clock of the service: POST {"advance_ms": 60000}
-
-From the environment, the service takes MUSTER_ settings of rules and times, such as MUSTER_SEAT_TIMEOUT_MS, and ignores those
-of addresses, data and databases.`;
+import { USAGE } from './usage.ts';
 
 /** Exit codes of shells. */
-const [NOT_EXECUTED, NOT_FOUND, OF_SIGNALS] = [126, 127, 128];
+const [NOT_EXECUTED, NOT_FOUND, SIGNAL_BASE] = [126, 127, 128];
 const GAME_NAME_DEFAULT = 'test';
 /** Longer than a service takes to end servers that do not end when asked. */
 const ENDS_WITHIN_MS = 60_000;
@@ -130,7 +114,7 @@ function passOn(signal: StopSignal, running: Subprocess): void {
 }
 
 function codeOfSignal(signal: NodeJS.Signals | number): number {
-  return OF_SIGNALS + (typeof signal === 'number' ? signal : constants.signals[signal]);
+  return SIGNAL_BASE + (typeof signal === 'number' ? signal : constants.signals[signal]);
 }
 
 interface Throwaway extends AsyncDisposable {
@@ -152,13 +136,18 @@ async function startThrowaway(game_name: string): Promise<Throwaway> {
       detached: true,
     });
   const service = spawn();
+  const ready = readLine(service.stdout).then((line) =>
+    line === undefined ? undefined : (JSON.parse(line) as TestVariables),
+  );
   return {
-    ready: readLine(service.stdout).then((line) =>
-      line === undefined ? undefined : (JSON.parse(line) as TestVariables),
-    ),
+    ready,
     async [Symbol.asyncDispose]() {
       if (!(await end(service))) {
-        console.error('The service ended before the tests. Ending its game servers and its database.');
+        console.error(
+          'The service was killed, or did not end in time. Ending what the tests, it and its database left.',
+        );
+        const variables = await ready;
+        if (variables) await endProcessesOf(variables);
         // Like a start after a crash, this finds what still runs.
         await end(spawn());
       }

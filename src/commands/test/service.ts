@@ -10,7 +10,7 @@ import { openService } from '../../service.ts';
 import { stopServers } from '../stop-servers.ts';
 import { createMovableClock, openClockPort } from './clock.ts';
 import { chooseCacheDirectory, createDatabaseDirectory, removeFiles } from './directories.ts';
-import { endProcessesWith } from './leftovers.ts';
+import { endProcessesOf } from './leftovers.ts';
 import { claimPorts } from './ports.ts';
 
 /** The variables that tests get from their throwaway service. */
@@ -58,8 +58,7 @@ export async function serveThrowaway([data_directory = '', game_name = 'test']: 
   };
   console.log(JSON.stringify(variables));
   await input_ended;
-  // The tests and what they have started: no other run has the same address of a clock.
-  await endProcessesWith(`MUSTER_TEST_CLOCK=${clock_url}`);
+  await endProcessesOf(variables);
   await stopServers(service, events);
   await opened.disposeAsync();
   await events.flush();

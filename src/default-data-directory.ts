@@ -1,0 +1,20 @@
+import { statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** Where a service has its data if MUSTER_DATA names no directory and nothing can be below the current one. */
+export const SYSTEM_DATA_DIRECTORY = '/var/lib/muster';
+
+/**
+ * Returns the data directory of a service that is started in a directory, unless MUSTER_DATA names one. PostgreSQL and game
+ * servers run as other users when we are root, so root's own folders cannot hold the data.
+ */
+export function defaultDataDirectory(directory: string): string {
+  const is_closed = process.getuid?.() === 0 && !canBeEnteredByOthers(directory);
+  return is_closed ? SYSTEM_DATA_DIRECTORY : join(directory, 'muster-data');
+}
+
+/** Returns whether other users may pass through every directory from the root to this one. */
+export function canBeEnteredByOthers(directory: string): boolean {
+  const passes = (statSync(directory).mode & 0o001) !== 0;
+  return passes && (dirname(directory) === directory || canBeEnteredByOthers(dirname(directory)));
+}
