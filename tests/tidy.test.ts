@@ -239,6 +239,7 @@ const LAYERS = [
   'settings',
   'platform',
   'default-data-directory',
+  'shared',
 ];
 
 /** Names of `src` that are in no layer, since other tests check their imports, or they import nothing. */

@@ -14,7 +14,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { canBeEnteredByOthers } from '../default-data-directory.ts';
 import { isShortOfSpace } from './disk-space.ts';
 import { StartError } from './errors.ts';
