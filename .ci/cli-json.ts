@@ -4,7 +4,7 @@
  */
 export const JSON_KEYS: Record<string, string> = {
   init: 'content, file, notes, read?',
-  deploy: 'detached?, dry_run?, game, image_id?, namespace, old_lobbies?, site_id?, version_id?',
+  deploy: 'detached?, dry_run?, game, image_id?, namespace?, old_lobbies?, site_id?, version_id?',
   rollback: 'namespace, old_lobbies, version_id',
   status: 'game, health, lobbies, namespace, players, servers, version',
   why: 'receipt',

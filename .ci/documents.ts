@@ -48,10 +48,15 @@ export function writeCommands(): string {
 function writeCommand(command: Command): string {
   const names = [command.parent?.name(), command.name()].filter((name) => name !== 'muster');
   const own = command.options.filter(({ long }) => !SHARED_OPTIONS.has(long ?? ''));
-  const options = own.map(({ flags, description }) => [`\`${flags}\``, description]);
+  const options = own.map(({ flags, description, defaultValue }) => {
+    const fallback = typeof defaultValue === 'string' ? `; by default ${defaultValue}` : '';
+    return [`\`${flags}\``, description + fallback];
+  });
+  const choices = command.registeredArguments.flatMap(({ argChoices = [] }) => argChoices);
+  const chosen = choices.length > 0 ? ` (${choices.slice(0, -1).join(', ')} or ${choices.at(-1)})` : '';
   return [
     `## muster ${names.join(' ')}\n`,
-    `\`muster ${[...names, command.usage().replace('[options]', '').trim()].join(' ').trim()}\`: ${command.description()}\n`,
+    `\`muster ${[...names, command.usage().replace('[options]', '').trim()].join(' ').trim()}\`${chosen}: ${command.description()}\n`,
     ...(options.length > 0 ? [`${writeTable(['option', 'what'], options)}\n`] : []),
   ].join('\n');
 }
@@ -143,12 +148,13 @@ of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`
 \`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default the game is that of the folder's
 \`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
 
-Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object; commands that keep running
-write one object per line. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do not have it.
-In what a terminal shows, control characters of names and logs are replaced; in JSON, they are escaped. Sizes in kB and
-MB are powers of 1,000, in KiB and MiB of 1,024. A command that fails writes a sentence to stderr; with \`--json\`, the
-last line there is an object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and
-\`metadata\`. A lobby or server may be given by the beginning or end of its id.
+Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object; commands that keep
+running write one object per line. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do
+not have it. In what a terminal shows, control characters of names and logs are replaced; in JSON, they are escaped.
+Sizes in kB and MB are powers of 1,000, in KiB and MiB of 1,024. (Settings of the service count MiB, also those whose
+names end with \`_MB\`.) A command that fails writes a sentence to stderr; with \`--json\`, the last line there is an
+object \`error\` with \`exit_code\`, \`message\` and, of a refused request, \`code\`, \`ray_id\` and \`metadata\`. A lobby or
+server may be given by the beginning or end of its id.
 
 | exit code | what                                                         |
 | --------- | ------------------------------------------------------------ |
@@ -169,6 +175,7 @@ game: tanks # the game's name; created if it is missing
 build:
   path: server # a script with what it imports, or a directory, of which .musterignore leaves files out
   # dockerfile: Dockerfile # instead: is built here, by docker, podman or buildah; args are its build arguments
+  # platform: linux/amd64 # of the dockerfile's image, if the service's machine has another one than yours
   command: [./tanks] # for a directory: its program
   # isolation: container # for a directory: runs in a container on the image of the service's operator
 site: public # the files of the static site
@@ -192,8 +199,9 @@ others), it says at which addresses, and what to make public.
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
 \`muster config schema\` writes it too. Files that usually hold secrets, such as \`.env\` and \`*.key\`, are not deployed,
-unless a line like \`!.env\` in \`.musterignore\` says so; nor is a data directory of Muster, whatever its name. The
-build of a Dockerfile does not get them either. For that, docker needs buildx; without it, the command names the files.
+unless a line like \`!.env\` in \`.musterignore\` says so; nor is a data directory of Muster, whatever its name: a folder
+that is one itself is refused. The build of a Dockerfile does not get them either. For that, docker needs buildx;
+without it, the command names the files.
 
 Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`, \`rivet.yaml\`, \`rivet.toml\`,
 \`rivet.version.toml\`) as it is, says what it understood and what it left out, and refuses what has no counterpart.
@@ -201,12 +209,12 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 \`muster init\` leaves out all that \`--region\` does not name. \`--region lnd-fra=frankfurt\` gives one its name here. Beside
 \`muster.yaml\`, which has the service's names, a deploy refuses \`--region\`.
 
-A deploy tries the new version: it creates a lobby in the namespace \`deploy-check\`, with the first game mode whose finds
-need only a token. If that lobby does not become ready, the deploy shows its log and changes nothing. ctrl-C ends
-that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat in
-them; \`--wait\` waits for their end. With \`--detach\`, the try and the switch go on in the background once everything is
-uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts \`prod\` on a version
-that another namespace has tried.
+A deploy checks the new version: it creates a lobby in the namespace \`deploy-check\`, with the first game mode whose
+finds need only a token. If that lobby does not become ready, the deploy shows its log and changes nothing. ctrl-C
+ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat
+in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the background once
+everything is uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts
+\`prod\` on a version that another namespace has checked.
 
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.

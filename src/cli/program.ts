@@ -93,7 +93,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     .option('--yes', 'use a service that runs here already, without asking')
     .option('--json', 'write each event as a line of JSON')
     .action(async (options) => (await import('./commands/dev.ts')).dev(options));
-  addCommand(program, 'deploy [namespace]', 'uploads the game of this folder, tries it, and puts a namespace on it')
+  addCommand(program, 'deploy [namespace]', 'uploads the game of this folder, checks it, and puts a namespace on it')
     .option('--message <text>', 'the name of the version')
     .option('--dry-run', 'say what would be done, and change nothing')
     .option(
@@ -101,11 +101,11 @@ export function createProgram(machine_commands: readonly string[] = []): Command
       'a region of a Rivet configuration and its name here; may be repeated',
       collectPair,
     )
-    .option('--no-check', 'do not try a lobby of the new version first')
+    .option('--no-check', 'do not check a lobby of the new version first')
     .addOption(
       new Option(
         '--version <name>',
-        'take an existing version, by name or id, such as one that staging has tried',
+        'take an existing version, by name or id, such as one that staging has checked',
       ).conflicts(['message', 'dryRun', 'region']),
     )
     .option('--wait [time]', 'wait until all lobbies of other versions have ended, by default for at most 1h')
@@ -277,7 +277,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   program
     .command('complete')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish', 'powershell']))
-    .description('prints the script that lets your shell complete commands and ids')
+    .description('prints the script by which a shell completes commands and ids')
     .action(async (shell) => (await import('./commands/complete.ts')).complete(shell));
   return program;
 }

@@ -26,7 +26,7 @@ const LISTS: [heading: string, lines: [usage: string, text: string][]][] = [
     ],
   ],
 ];
-const SETTINGS = 'Settings of serve, migrate, backup, restore and upgrade, from the environment:';
+const SETTINGS = 'Settings of serve, dev, migrate, backup, restore, upgrade and in part test, from the environment:';
 
 const WIDTH = 96;
 const INDENT = ' '.repeat(Math.max(...Object.keys(Settings.properties).map(({ length }) => length)) + 4);

@@ -53,6 +53,7 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
       'muster.yaml names no server for its matchmaker. Add "build".',
     ],
     ['game: tanks\nbuild: {path: ., args: {A: b}}', 'build.args are those of a build.dockerfile'],
+    ['game: tanks\nbuild: {path: ., platform: linux/amd64}', 'build.platform is that of a build.dockerfile'],
     ['game: tanks\nbuild: {dockerfile: D, isolation: container}', 'build.isolation is that of a directory'],
     ['game: tanks\nbuild: {path: ., isolation: full}', 'build.isolation'],
     ['game: tanks\nbuild: {command: [./server]}', 'build.path is missing'],

@@ -109,6 +109,29 @@ describe('deploy: a Dockerfile', () => {
     expect(stderr).toMatch(/into the image: .*assets\/own-data/);
   }, 300_000);
 
+  test('is built for the platform of build.platform', async () => {
+    const [tools, folder] = [join(home, 'recording-tools'), join(home, 'other-platform')];
+    await Bun.write(
+      join(tools, 'docker'),
+      '#!/bin/sh\n[ "$1" = build ] && echo "$@" >>"$HOME/built" && exit 1\nexit 0\n',
+    );
+    await chmod(join(tools, 'docker'), 0o755);
+    await Bun.write(join(folder, 'Dockerfile'), 'FROM scratch\n');
+    await Bun.write(
+      join(folder, 'muster.yaml'),
+      'game: elsewhere\nbuild: {dockerfile: Dockerfile, platform: linux/arm64}\n',
+    );
+    const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: muster.administrator_token, HOME: folder };
+    const child = Bun.spawn([...COMMAND, 'deploy'], {
+      cwd: folder,
+      env: { ...env, PATH: `${tools}:${process.env.PATH}` },
+      stdout: 'ignore',
+      stderr: 'ignore',
+    });
+    expect(await child.exited).toBe(1);
+    expect(readFileSync(join(folder, 'built'), 'utf8')).toContain('--platform linux/arm64');
+  }, 300_000);
+
   test('that is stopped while its image is written leaves neither the program that writes it nor the file', async () => {
     const [tools, temporary] = [join(home, 'slow-tools'), join(home, 'temporary')];
     await mkdir(temporary);

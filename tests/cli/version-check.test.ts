@@ -27,7 +27,7 @@ async function makeFolder(name: string, matchmaker: string) {
 const yamlOf = (name: string, matchmaker: string) =>
   `game: ${name}\nbuild: {path: server.ts}\nmatchmaker: {${matchmaker}, ${PORTS}}\n`;
 
-test('deploy: a version whose game modes need more than a find goes live, and says that it was not tried', async () => {
+test('deploy: a version whose game modes need more than a find goes live, and says that it was not checked', async () => {
   const NEEDS: [name: string, actions: string, code: string][] = [
     ['no-find', NO_FIND, 'MATCHMAKER_FIND_DISABLED'],
     ['members', 'actions: {find: {enabled: true, identity_requirement: registered}}', 'MATCHMAKER_IDENTITY_REQUIRED'],
@@ -41,7 +41,7 @@ test('deploy: a version whose game modes need more than a find goes live, and sa
   }
 }, 300_000);
 
-test('deploy: a version is tried in the first game mode that takes finds', async () => {
+test('deploy: a version is checked in the first game mode that takes finds', async () => {
   const { run } = await makeFolder('second-mode', `game_modes: {a: {${NO_FIND}}, b: {}}`);
   expect(await run('deploy')).toMatchObject({
     exit_code: 0,
@@ -49,7 +49,7 @@ test('deploy: a version is tried in the first game mode that takes finds', async
   });
 }, 300_000);
 
-test('deploy: a try that the limits of the namespace refuse is shown as that refusal', async () => {
+test('deploy: a check that the limits of the namespace refuse is shown as that refusal', async () => {
   const { folder, run, liveVersion } = await makeFolder('limited', 'max_players: 2');
   expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
   const token = muster.administrator_token;
@@ -64,14 +64,14 @@ test('deploy: a try that the limits of the namespace refuse is shown as that ref
   await muster.api.ok('POST', '/matchmaker/lobbies/find', { token: player, body: { game_modes: ['default'] } });
   await Bun.write(join(folder, 'muster.yaml'), yamlOf('limited', 'max_players: 3'));
   const { exit_code, stderr } = await run('deploy', '--message', 'untried');
-  expect([exit_code, stderr]).toEqual([1, expect.stringContaining('could not be tried, so nothing was switched')]);
+  expect([exit_code, stderr]).toEqual([1, expect.stringContaining('could not be checked, so nothing was switched')]);
   expect(stderr).toContain('(MATCHMAKER_TOO_MANY_LOBBIES, ray ');
   expect(stderr).toContain('--no-check');
   expect(stderr).not.toContain('Its log');
   expect(await liveVersion()).toBe('good');
 }, 300_000);
 
-test('deploy: no server of a tried version keeps running, also none of its idle lobbies', async () => {
+test('deploy: no server of a checked version keeps running, also none of its idle lobbies', async () => {
   const { run } = await makeFolder('idle', 'max_players: 2, idle_lobbies: {min: 1, max: 2}');
   expect(await run('deploy')).toMatchObject({ exit_code: 0 });
   const lobbiesIn = async (namespace: string) =>
@@ -86,7 +86,7 @@ test('deploy: no server of a tried version keeps running, also none of its idle 
   expect(checked.version_id).toBe(first.version_id);
 }, 300_000);
 
-test('deploy: ctrl-C and SIGTERM in the middle of a try end its lobby, and the version does not go live', async () => {
+test('deploy: ctrl-C and SIGTERM in the middle of a check end its lobby, and the version does not go live', async () => {
   const { folder, run, openIn, start, liveVersion } = await makeFolder('stopped', 'idle_lobbies: {min: 1, max: 2}');
   expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
   await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');

@@ -27,7 +27,7 @@ interface DeployOptions extends SharedOptions {
 interface Candidate {
   version_id: string;
   display_name: string;
-  /** Whether it has lobbies, one of which can be tried. */
+  /** Whether it has lobbies, one of which can be checked. */
   has_lobbies: boolean;
   /** The ids of what was uploaded for it. */
   uploaded: { image_id?: string | undefined; site_id?: string | undefined };
@@ -48,7 +48,7 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
 }
 
 /**
- * Deploys the game of this folder: uploads the server and the site if they changed, creates a version, tries it with a lobby
+ * Deploys the game of this folder: uploads the server and the site if they changed, creates a version, checks it with a lobby
  * of its own, and puts the namespace on it; calls `onLive` then. With `--version`, takes an existing version.
  */
 async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive: () => void): Promise<void> {
@@ -74,7 +74,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
     const detached = await goOnInBackground(session, scope, version_id);
     return session.show({ ...answer, detached }, () => {
       say(
-        `${display_name} is uploaded. Process ${detached.pid} tries it and switches; its output goes to ${detached.log}`,
+        `${display_name} is uploaded. Process ${detached.pid} checks it and switches; its output goes to ${detached.log}`,
       );
       say('Which version is live: muster status');
     });

@@ -12,7 +12,7 @@ export interface DetachedDeploy {
   log: string;
 }
 
-/** Starts a process, in a session of its own, that tries a version and puts a namespace on it. */
+/** Starts a process, in a session of its own, that checks a version and puts a namespace on it. */
 export async function goOnInBackground(
   { api }: Session,
   { game, namespace }: Scope,

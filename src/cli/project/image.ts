@@ -54,7 +54,7 @@ export async function packImage(
   build: Build & { dockerfile: string },
   stopping: AbortSignal | undefined,
 ): Promise<ServerPackage> {
-  const { path, command, dockerfile, args = {} } = build;
+  const { path, command, dockerfile, platform, args = {} } = build;
   if (!existsSync(dockerfile)) {
     throw new Failure(`There is no ${dockerfile}: correct the dockerfile of the configuration.`, EXIT.not_found);
   }
@@ -68,7 +68,8 @@ export async function packImage(
   try {
     const files = await copyDockerfile(build, left_out.paths, directory);
     const ignoring = builder.has_ignore_option ? ['--ignorefile', files.ignore_file] : [];
-    const named = ['--iidfile', id_file, '--file', files.dockerfile, ...ignoring];
+    const chosen = platform === undefined ? [] : ['--platform', platform];
+    const named = ['--iidfile', id_file, '--file', files.dockerfile, ...chosen, ...ignoring];
     await run([builder.name, ...builder.build, ...named, ...set, path], stopping);
     const id = (await readFile(id_file, 'utf8')).trim();
     const digest = new Bun.CryptoHasher('sha256').update(JSON.stringify([id, command ?? []])).digest('hex');

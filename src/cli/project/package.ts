@@ -1,10 +1,8 @@
 import { statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
-import { pack } from 'tar-stream';
 import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
-import { listFiles, type ProjectFile } from './files.ts';
+import { digestArchive, writeArchive } from './archive.ts';
+import { listFiles } from './files.ts';
 import { packImage } from './image.ts';
 import type { Build } from './project-file.ts';
 import { readScript } from './script.ts';
@@ -13,7 +11,7 @@ import { readScript } from './script.ts';
 export interface ServerPackage {
   kind: 'javascript' | 'archive' | 'docker_image';
   file_name: string;
-  /** Returns the bytes to upload. Those of an image are written to a file first, which is deleted on disposal. */
+  /** Returns the bytes to upload. Those of a directory or an image are in a file, which is deleted on disposal. */
   open(): Promise<PackageContent>;
   /** Files that were left out because they usually hold secrets. */
   secrets: string[];
@@ -31,7 +29,7 @@ export interface PackageContent extends AsyncDisposable {
 
 /**
  * Packs a server: a script with what it imports, a directory as a compressed tar, a Dockerfile as its image. `stopping` ends
- * the programs that make an image.
+ * the packing, and the programs that make an image.
  */
 export async function packServer(build: Build, stopping?: AbortSignal): Promise<ServerPackage> {
   const { path, command, dockerfile, isolation } = build;
@@ -57,12 +55,10 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
     throw new Failure('build.path is a directory: say in build.command which program of it to run.', EXIT.wrong_use);
   const { files, secrets } = listFiles(path);
   if (files.length === 0) throw new Failure(`${path} has no files: correct build.path in muster.yaml.`, EXIT.wrong_use);
-  const { digest, content } = await showWhile('build    packing', async () => {
-    const tar = await packFiles(files, command);
-    const how = isolation === 'container' ? { command, isolation } : command;
-    return { digest: digestOf(tar, how), content: await Bun.zstdCompress(tar) };
-  });
-  const open = async () => inMemory(content);
+  const archive = { files, command };
+  const how = isolation === 'container' ? { command, isolation } : command;
+  const digest = await showWhile('build    reading it', () => digestArchive(archive, how));
+  const open = () => showWhile('build    packing', () => writeArchive(archive, stopping));
   return {
     kind: 'archive',
     file_name: 'server.tar.zst',
@@ -72,18 +68,6 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
     digest,
     ...(isolation && { isolation }),
   };
-}
-
-async function packFiles(files: ProjectFile[], command: string[]): Promise<Uint8Array> {
-  const tar = pack();
-  const packed = buffer(tar);
-  for (const { path: name, file, is_executable } of files) {
-    // A program that was exported on Windows is not executable.
-    const runs = is_executable || name === command[0]?.replace(/^\.\//, '');
-    tar.entry({ name, mode: runs ? 0o755 : 0o644, mtime: new Date(0) }, await readFile(file));
-  }
-  tar.finalize();
-  return await packed;
 }
 
 function inMemory(content: Uint8Array): PackageContent {

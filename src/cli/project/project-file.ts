@@ -13,6 +13,8 @@ export interface Build {
   command?: string[];
   dockerfile?: string;
   args?: Record<string, string>;
+  /** Of the image that the dockerfile makes. */
+  platform?: string;
   isolation?: 'process' | 'container';
 }
 
@@ -100,13 +102,19 @@ function hasBuild({ docker, game_modes }: Record<string, unknown>): boolean {
 }
 
 function toBuild(build: NonNullable<ProjectShape['build']>, directory: string, file: string): Build {
-  const { path, command, dockerfile, args, isolation } = build;
+  const { path, command, dockerfile, args, platform, isolation } = build;
   if (path === undefined && dockerfile === undefined) {
     throw new Failure(`${file}: build.path is missing: name the server's script or directory.`, EXIT.wrong_use);
   }
   if (args && dockerfile === undefined) {
     throw new Failure(
       `${file}: build.args are those of a build.dockerfile, which is missing: add it, or remove them.`,
+      EXIT.wrong_use,
+    );
+  }
+  if (platform !== undefined && dockerfile === undefined) {
+    throw new Failure(
+      `${file}: build.platform is that of a build.dockerfile, which is missing: add it, or remove this.`,
       EXIT.wrong_use,
     );
   }
@@ -121,6 +129,7 @@ function toBuild(build: NonNullable<ProjectShape['build']>, directory: string, f
     ...(command && { command }),
     ...(dockerfile !== undefined && { dockerfile: resolve(directory, dockerfile) }),
     ...(args && { args }),
+    ...(platform !== undefined && { platform }),
     ...(isolation && { isolation }),
   };
 }

@@ -25,6 +25,13 @@ const Build = Type.Object(
     args: Type.Optional(
       Type.Record(Type.String(), Type.String(), { description: 'The build arguments of the dockerfile.' }),
     ),
+    platform: Type.Optional(
+      Type.String({
+        pattern: '^linux/[a-z0-9/]+$',
+        description:
+          'The platform of the image that the dockerfile makes: linux/amd64 or linux/arm64, as the machine of the service has. Default: that of this machine.',
+      }),
+    ),
     isolation: Type.Optional(
       Type.Union([Type.Literal('process'), Type.Literal('container')], {
         description:

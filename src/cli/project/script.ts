@@ -22,7 +22,7 @@ export async function readScript(path: string): Promise<Script> {
   if (others.length > 0) {
     const names = others.map(({ path: output }) => basename(output)).join(', ');
     const advice = 'let build.path be a directory, and build.command its program';
-    throw new Failure(`${relative('.', path)} imports files that are no code (${names}): ${advice}.`, EXIT.wrong_use);
+    throw new Failure(`${relative('.', path)} imports files that are not code (${names}): ${advice}.`, EXIT.wrong_use);
   }
   return {
     file_name: `${basename(path, extname(path))}.js`,

@@ -7,7 +7,7 @@ import type { Scope, Session } from '../session.ts';
 import { endLobby } from './lobby-end.ts';
 import { switchTo } from './versions.ts';
 
-/** The namespace in which a version is tried before it goes live in another. */
+/** The namespace in which a version is checked before it goes live in another. */
 const CHECK_NAMESPACE = 'deploy-check';
 const LOG_LINES = 40;
 const ATTEMPTS_MAX = 10;
@@ -24,9 +24,9 @@ const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
  */
 export async function checkVersion(session: Session, scope: Scope, version_id: string): Promise<string> {
   const namespace = await ensureCheckNamespace(session, scope);
-  const trial = { ...scope, namespace };
+  const check_scope = { ...scope, namespace };
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    const outcome = await tryVersion(session, trial, version_id);
+    const outcome = await checkOnce(session, check_scope, version_id);
     if (outcome.is === 'failed') throw outcome.failure;
     if (outcome.is !== 'disturbed') return outcome.words;
     const pause_max_ms = Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** (attempt - 1));
@@ -35,15 +35,19 @@ export async function checkVersion(session: Session, scope: Scope, version_id: s
   throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
 }
 
-/** Puts the check namespace on a version while a lobby of it is tried. */
-async function tryVersion(session: Session, trial: Scope, version_id: string): Promise<Outcome | { is: 'disturbed' }> {
+/** Puts the check namespace on a version while a lobby of it is checked. */
+async function checkOnce(
+  session: Session,
+  check_scope: Scope,
+  version_id: string,
+): Promise<Outcome | { is: 'disturbed' }> {
   try {
-    await switchTo(session, trial, version_id);
-    const outcome = await tryLobby(session, trial);
+    await switchTo(session, check_scope, version_id);
+    const outcome = await checkLobby(session, check_scope);
     // Another deploy may have put its version there meanwhile, so that the lobby was of that version.
-    return (await endTrial(session, trial, version_id)) ? outcome : { is: 'disturbed' };
+    return (await endCheck(session, check_scope, version_id)) ? outcome : { is: 'disturbed' };
   } catch (error) {
-    await endTrial(session.withoutStop(), trial, version_id).catch((cause: Error) =>
+    await endCheck(session.withoutStop(), check_scope, version_id).catch((cause: Error) =>
       session.output.say(`The namespace ${CHECK_NAMESPACE} may still have lobbies of the version: ${cause.message}`),
     );
     throw error;
@@ -54,13 +58,13 @@ async function tryVersion(session: Session, trial: Scope, version_id: string): P
  * Takes a version out of the check namespace, which would otherwise keep idle lobbies of it warm, and ends its lobbies.
  * Returns whether the namespace was on the version until now.
  */
-async function endTrial(session: Session, trial: Scope, version_id: string): Promise<boolean> {
-  const was_on = await isOn(session, trial, version_id);
-  if (was_on) await switchTo(session, trial, emptyVersionOf(trial.game));
-  const { rows } = await session.api.get<{ rows: { lobby_id: string }[] }>(paths.lobbyRows(trial), {
+async function endCheck(session: Session, check_scope: Scope, version_id: string): Promise<boolean> {
+  const was_on = await isOn(session, check_scope, version_id);
+  if (was_on) await switchTo(session, check_scope, emptyVersionOf(check_scope.game));
+  const { rows } = await session.api.get<{ rows: { lobby_id: string }[] }>(paths.lobbyRows(check_scope), {
     query: { version_id },
   });
-  await Promise.all(rows.map(({ lobby_id }) => endLobby(session, trial, lobby_id)));
+  await Promise.all(rows.map(({ lobby_id }) => endLobby(session, check_scope, lobby_id)));
   return was_on;
 }
 
@@ -79,26 +83,26 @@ function emptyVersionOf({ versions }: Scope['game']): string {
 type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; failure: Failure };
 
 /** Finds a seat in a lobby of the namespace's version, in the first game mode that needs no more than a token. */
-async function tryLobby(session: Session, scope: Scope): Promise<Outcome> {
+async function checkLobby(session: Session, scope: Scope): Promise<Outcome> {
   const path = `/cloud/games/${scope.game.game_id}/namespaces/${scope.namespace.namespace_id}`;
   const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);
   const player = new ApiCaller(session.api.url, token, session.api.stopping);
   const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };
   for (const { game_mode_id } of game_modes) {
-    outcome = await tryGameMode(session, { scope, player, game_mode_id });
+    outcome = await checkGameMode(session, { scope, player, game_mode_id });
     if (outcome.is !== 'not_checked') break;
   }
   return outcome;
 }
 
-interface GameModeTrial {
+interface GameModeCheck {
   scope: Scope;
   player: ApiCaller;
   game_mode_id: string;
 }
 
-async function tryGameMode(session: Session, { scope, player, game_mode_id }: GameModeTrial): Promise<Outcome> {
+async function checkGameMode(session: Session, { scope, player, game_mode_id }: GameModeCheck): Promise<Outcome> {
   const started = performance.now();
   try {
     const body = { game_modes: [game_mode_id] };
@@ -113,8 +117,8 @@ async function tryGameMode(session: Session, { scope, player, game_mode_id }: Ga
       return { is: 'not_checked', words: `check    not possible, because a find needs more than a token (${code})` };
     }
     if (!NOT_READY.test(code)) {
-      const words = `The new version could not be tried, so nothing was switched: ${message}`;
-      const advice = 'To switch without a try: muster deploy --no-check';
+      const words = `The new version could not be checked, so nothing was switched: ${message}`;
+      const advice = 'To switch without a check: muster deploy --no-check';
       return { is: 'failed', failure: new Failure(`${words} ${advice}`, exit_code, refusal) };
     }
     const what = 'A lobby of the new version did not get ready, so nothing was switched';
@@ -122,7 +126,7 @@ async function tryGameMode(session: Session, { scope, player, game_mode_id }: Ga
   }
 }
 
-/** Returns the namespace in which versions are tried, and creates it if the game has none. */
+/** Returns the namespace in which versions are checked, and creates it if the game has none. */
 async function ensureCheckNamespace(session: Session, { game }: Scope): Promise<Scope['namespace']> {
   const known = game.namespaces.find(({ name_id }) => name_id === CHECK_NAMESPACE);
   if (known) return known;

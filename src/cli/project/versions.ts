@@ -91,7 +91,8 @@ function fitProject({ output }: Session, { game }: Scope, project: Project, rena
 }
 
 function refuse(problems: string[]): void {
-  if (problems.length > 0) throw new Failure(`The version is invalid: ${problems.join(', ')}.`);
+  if (problems.length > 0)
+    throw new Failure(`The service refuses the configuration: ${problems.join(', ')}. Correct these keys.`);
 }
 
 /** Returns a name for a version that no other deploy gets: the day and a number. */
