@@ -51,7 +51,9 @@ export async function findLauncher(directory: string): Promise<string> {
   if (!Bun.isStandaloneExecutable) return LAUNCHER_SOURCE;
   const script = await readFile(findAsset('dist/launch.js'));
   const file = join(directory, `launch-${Bun.hash(script).toString(16)}.js`);
-  // Servers of a service that is root cannot write to the directory, but a start may have been killed while it wrote.
+  // Written only once, so that a service starts on a full disk. After a power failure, the file may be empty.
+  const written = await readFile(file).catch(() => undefined);
+  if (written?.equals(script)) return file;
   await writeFile(`${file}.unfinished`, script);
   await rename(`${file}.unfinished`, file);
   return file;
