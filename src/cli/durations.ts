@@ -10,10 +10,10 @@ export function parseDuration(text: string): number | undefined {
   return count === undefined ? undefined : Number(count) * (UNITS_MS[unit] ?? 0);
 }
 
-/** Reads the duration of an option. Throws Failure. */
-export function readDuration(text: string, option: string): number {
+/** Reads the duration of an option; without a maximum if it is one of the past. Throws Failure. */
+export function readDuration(text: string, option: string, max_ms = DURATION_MS_MAX): number {
   const duration_ms = parseDuration(text);
   if (duration_ms === undefined) throw new Failure(`${option} is "${text}": write 30s, 10m, 2h or 1d.`, EXIT.wrong_use);
-  if (duration_ms > DURATION_MS_MAX) throw new Failure(`${option} is "${text}": write at most 365d.`, EXIT.wrong_use);
+  if (duration_ms > max_ms) throw new Failure(`${option} is "${text}": write at most 365d.`, EXIT.wrong_use);
   return duration_ms;
 }

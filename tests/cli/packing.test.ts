@@ -40,6 +40,16 @@ test('packing: a directory is compressed to a file, which is deleted after use; 
   expect((await packServer({ path, command: COMMAND })).digest).not.toBe(digest);
 });
 
+test('packing: a file that is changed before it is packed ends it, although its length is the same', async () => {
+  const path = join(home, 'changing');
+  await Bun.write(join(path, 'server'), 'AAAA');
+  const server = await packServer({ path, command: COMMAND });
+  await Bun.write(join(path, 'server'), 'BBBB');
+  const error: unknown = await server.open().catch((reason: unknown) => reason);
+  expect(toFailure(error)?.message).toContain('changed while it was packed');
+  expect(readdirSync(tmpdir()).filter((name) => name.startsWith('muster-archive-'))).toEqual([]);
+});
+
 test('packing: a file that cannot be read, or that changes meanwhile, ends it, and nothing is left', async () => {
   const WRONG: [target: string, message: string][] = [
     ['/proc/sys/vm/compact_memory', 'cannot be read or written (EACCES)'],

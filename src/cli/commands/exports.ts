@@ -14,7 +14,8 @@ interface LogOptions extends SharedOptions {
 /** Writes a link to the history of a game's lobbies, as CSV. */
 export async function exportLobbies(options: HistoryOptions): Promise<void> {
   const query_end = Date.now();
-  const body = { query_start: query_end - readDuration(options.since, '--since'), query_end };
+  const since_ms = readDuration(options.since, '--since', Number.POSITIVE_INFINITY);
+  const body = { query_start: Math.max(0, query_end - since_ms), query_end };
   const session = await Session.open(options);
   const { game_id } = await session.game();
   const path = `/cloud/games/${game_id}/matchmaker/lobbies/export-history`;

@@ -15,26 +15,47 @@ export interface Archive {
   command: string[];
 }
 
+const HAS_CHANGED = 'A file of the server changed while it was packed. Try again.';
+
+const startDigest = (how: object) => new Bun.CryptoHasher('sha256').update(JSON.stringify(how));
+
 /** Returns a digest of the files and of how they are run. */
 export async function digestArchive(archive: Archive, how: object): Promise<string> {
-  const hasher = new Bun.CryptoHasher('sha256').update(JSON.stringify(how));
+  const hasher = startDigest(how);
   await streamArchive(archive, async (tar) => {
     for await (const bytes of tar) if (bytes instanceof Uint8Array) hasher.update(bytes);
   });
   return hasher.digest('hex');
 }
 
-/** Writes the compressed tar to a temporary file. */
-export async function writeArchive(archive: Archive, stopping: AbortSignal | undefined): Promise<PackageContent> {
+/**
+ * Writes the compressed tar to a temporary file. Throws Failure if it has another digest than before, because a file was
+ * changed: the service knows the build by its digest.
+ */
+export async function writeArchive(
+  archive: Archive,
+  how: object,
+  { digest, stopping }: { digest: string; stopping: AbortSignal | undefined },
+): Promise<PackageContent> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-archive-'));
   const remove = () => rm(directory, { recursive: true, force: true });
   const file = join(directory, 'server.tar.zst');
+  const hasher = startDigest(how);
+  async function* hash(tar: AsyncIterable<Uint8Array>) {
+    for await (const bytes of tar) {
+      hasher.update(bytes);
+      yield bytes;
+    }
+  }
   try {
     await streamArchive(archive, (tar) =>
-      pipeline(tar, createZstdCompress(), createWriteStream(file), { signal: stopping }),
+      pipeline(tar, hash, createZstdCompress(), createWriteStream(file), { signal: stopping }),
     );
+    if (hasher.digest('hex') !== digest) throw new Failure(HAS_CHANGED);
   } catch (error) {
     await remove();
+    // A failed write, unlike a failed open, does not name its file.
+    if (error instanceof Error && 'syscall' in error && !('path' in error)) Object.assign(error, { path: file });
     throw error;
   }
   return { blob: Bun.file(file), [Symbol.asyncDispose]: remove };
@@ -46,7 +67,7 @@ async function streamArchive(archive: Archive, read: (tar: Pack) => Promise<void
   const [reading] = await Promise.allSettled([read(tar), addFiles(tar, archive)]);
   if (reading.status === 'fulfilled') return;
   const has_changed = reading.reason instanceof Error && reading.reason.message === 'Size mismatch';
-  throw has_changed ? new Failure('A file of the server changed while it was packed. Try again.') : reading.reason;
+  throw has_changed ? new Failure(HAS_CHANGED) : reading.reason;
 }
 
 async function addFiles(tar: Pack, { files, command }: Archive): Promise<void> {

@@ -58,7 +58,7 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
   const archive = { files, command };
   const how = isolation === 'container' ? { command, isolation } : command;
   const digest = await showWhile('build    reading it', () => digestArchive(archive, how));
-  const open = () => showWhile('build    packing', () => writeArchive(archive, stopping));
+  const open = () => showWhile('build    packing', () => writeArchive(archive, how, { digest, stopping }));
   return {
     kind: 'archive',
     file_name: 'server.tar.zst',

@@ -61,10 +61,10 @@ export function useDeployments(target: Target | undefined): Deployments {
     if (!target) return;
     void get(HISTORY, scopeOf(target), {}, shown).then(
       ({ versions }) => {
-        known.value = { deployments: versions };
+        if (!shown.aborted) known.value = { deployments: versions };
       },
       (error: Error) => {
-        known.value = { ...known.value, error };
+        if (!shown.aborted) known.value = { ...known.value, error };
       },
     );
   }, [live]);
