@@ -250,9 +250,11 @@ async function runPart({ files, executable, report }: PartOptions): Promise<Part
     MUSTER_TEST_EXECUTABLE: executable,
   };
   const limits = { timeout: PART_MS_MAX, killSignal: 'SIGKILL' } as const;
-  const running = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe', env, ...limits });
-  const [out, err] = await Promise.all([new Response(running.stdout).text(), new Response(running.stderr).text()]);
+  // Files, because a process that a killed part leaves behind would keep a pipe open.
+  const [stdout, stderr] = [Bun.file(`${report}.out`), Bun.file(`${report}.err`)];
+  const running = Bun.spawn(command, { stdout, stderr, env, ...limits });
   const code = await running.exited;
+  const [out, err] = await Promise.all([stdout.text(), stderr.text()]);
   const counts = COUNTS.map((what) => Number(new RegExp(`^ *(\\d+) ${what}$`, 'm').exec(err)?.[1] ?? 0));
   const output = (out + err).slice(-OUTPUT_CHARACTERS_MAX);
   if (code !== 0) await Bun.write(Bun.stdout, output);

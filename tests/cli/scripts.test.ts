@@ -47,7 +47,7 @@ test('deploy: a script whose imports are missing, or are no code, is refused wit
   const REFUSED: [script: string, message: string][] = [
     [`import './gone.ts';`, 'game/server.ts:1: Could not resolve: "./gone.ts"'],
     [`import './broken.ts';`, 'game/broken.ts:2: '],
-    [`import picture from './picture.png'; console.log(picture);`, 'imports files that are no code (picture-'],
+    [`import picture from './picture.png'; console.log(picture);`, 'imports files that are not code (picture-'],
   ];
   const files = { 'muster.yaml': yamlOf('refused'), 'game/broken.ts': '\nconst = 1;', 'game/picture.png': 'PNG' };
   const { folder, run } = await makeProjectFolder(muster, home, { name: 'refused', files });

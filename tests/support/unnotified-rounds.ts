@@ -33,7 +33,8 @@ export function openUnnotifiedRounds({
   const cache = createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
   const abandoned_seats = createAbandonedSeats({ database, clock });
   const seat_taking = openSeatTaking({ database, clock, abandoned_seats, seat_timeout_ms: 60_000 });
-  const rounds = createSeatRounds({ cache: { ...cache, ...change?.(cache) }, seat_taking, createPlanned });
+  const { pool_max } = database;
+  const rounds = createSeatRounds({ cache: { ...cache, ...change?.(cache) }, seat_taking, createPlanned, pool_max });
   return { ...rounds, abandoned_seats };
 }
 

@@ -137,7 +137,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
       ...dependencies,
       database: fenced,
       whileHeld: fenced.transact,
-      node: { ...node, node_id },
+      node: { ...node, node_id, has_ranges: false },
       machines: {
         ...dependencies.machines,
         lockHeld: held.lockHeld,

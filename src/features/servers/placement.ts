@@ -34,9 +34,13 @@ const REPORTED_AGAIN_AFTER_MS = 10 * 60_000;
 const REPORTED_MAX = 10_000;
 const SEEN_MAX = 10_000;
 
+const NO_PORTS = { min: 1, max: 0 };
+
 /** The settings of a machine that runs game servers. */
 interface MachineSettings {
   server_ports: { min: number; max: number };
+  /** Whether the ranges of servers take ports from others. Pods refuse ranges when they start. */
+  has_ranges?: boolean;
   servers_max: number;
   /** Maximum of servers for the games of one developer group. */
   servers_per_group_max: number;
@@ -74,6 +78,7 @@ export interface PlacementDependencies {
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
   const { database, clock, events, logs, node, runtime, machines, developerGroupsOf, builds } = dependencies;
+  const range_ports = node.has_ranges === false ? NO_PORTS : node.server_ports;
   const reported = new LRUCache<string, WaitReason>({ max: REPORTED_MAX, ttl: REPORTED_AGAIN_AFTER_MS });
   /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
   const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
@@ -90,7 +95,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
     const room = roomBeside(running, await selectUnavailablePorts(queries, running, releasedBefore()));
-    const filter = { ...node, room, range_ports_max: RANGE_PORTS_MAX, counted_max: TAKEN_AT_ONCE_MAX };
+    const filter = { ...node, room, range_ports, range_ports_max: RANGE_PORTS_MAX, counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / node.servers_max, usedShareOf(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
@@ -144,7 +149,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     { ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>,
     assigned_ports: ReadonlySet<number>,
   ): Room {
-    const of_ranges = rangePortsOf(ports, node.server_ports);
+    const of_ranges = rangePortsOf(ports, range_ports);
     const has_ranges = of_ranges.length <= RANGE_PORTS_MAX && !of_ranges.some((port) => assigned_ports.has(port));
     return { ports: has_ranges ? countPorts(ports, node.relayed) : Number.POSITIVE_INFINITY, cpu, memory };
   }
@@ -174,7 +179,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     released_before: Date,
   ): Promise<Set<number>> {
     const reserved = await store.selectUnavailablePorts(queries, node.node_id, released_before);
-    return reserved.union(new Set(running.flatMap(({ ports }) => rangePortsOf(ports, node.server_ports))));
+    return reserved.union(new Set(running.flatMap(({ ports }) => rangePortsOf(ports, range_ports))));
   }
 
   const portsAssignedTo = (running: ServerRow[]) => new Set(running.flatMap(({ ports }) => assignedPortsOf(ports)));
@@ -242,7 +247,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const unavailable_ports = await selectUnavailablePorts(tx, running, released_before);
       const assigned_ports = portsAssignedTo(running);
       let room = roomBeside(running, unavailable_ports);
-      const filter = { ...node, room, range_ports_max: RANGE_PORTS_MAX, counts: to_take };
+      const filter = { ...node, room, range_ports, range_ports_max: RANGE_PORTS_MAX, counts: to_take };
       const queue = { datacenter_id: node.datacenter_id, now };
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
@@ -264,7 +269,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
         }
         room = reduceRoom(room, needs);
         for (const port of assignedPortsOf(reserved)) assigned_ports.add(port);
-        for (const port of rangePortsOf(reserved, node.server_ports)) unavailable_ports.add(port);
+        for (const port of rangePortsOf(reserved, range_ports)) unavailable_ports.add(port);
         // A server may call the service before its start is recorded, and its lobby must have an address then.
         const ports =
           runtime.host === undefined

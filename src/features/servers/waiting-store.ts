@@ -27,11 +27,11 @@ const queueOf = ({ datacenter_id, now }: WaitingQuery, namespace_id: SQL, condit
     and waiter.node_id is null and waiter.destroyed_at is null and ${isDue(sql`waiter.start_after`, now)} ${condition}
   order by waiter.created_at`;
 
-/** A machine: what it has left for servers, the ports that it gives, and the protocols whose ports need a second number. */
+/** A machine: what it has left for servers, the ports that ranges may take, and the protocols whose ports need two numbers. */
 export interface RoomFilter {
   node_id: string;
   room: Room;
-  server_ports: { min: number; max: number };
+  range_ports: { min: number; max: number };
   /** Most of these ports in the ranges of a server. */
   range_ports_max: number;
   relayed: ReadonlySet<ServerPort['protocol']>;
@@ -44,7 +44,7 @@ const RANGE_MAX = sql`(of_waiter.port #>> '{port_range,max}')::int`;
  * Returns a condition, to append: a machine has room for the waiting server. The ports count as `countPorts` and
  * `rangePortsOf` count them, and no other server has a port of its ranges.
  */
-const fits = ({ node_id, room, server_ports: { min, max }, range_ports_max, relayed }: RoomFilter) => sql`
+const fits = ({ node_id, room, range_ports: { min, max }, range_ports_max, relayed }: RoomFilter) => sql`
   and waiter.cpu <= ${room.cpu}::float8 and waiter.memory <= ${room.memory}::float8
   and ${room.ports}::int >= (
     select count(*) + count(*) filter (
@@ -58,7 +58,8 @@ const fits = ({ node_id, room, server_ports: { min, max }, range_ports_max, rela
   )
   and not exists (
     select from jsonb_each(waiter.ports) as of_waiter (label, port)
-    join ${serverPorts} as assigned on assigned.port between ${RANGE_MIN} and ${RANGE_MAX}
+    join ${serverPorts} as assigned
+      on assigned.port between greatest(${RANGE_MIN}, ${min}::int) and least(${RANGE_MAX}, ${max}::int)
     where assigned.node_id = ${node_id} and assigned.release_ts is null
   )`;
 

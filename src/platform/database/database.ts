@@ -73,6 +73,8 @@ interface DedicatedOptions extends Partial<Deadlines> {
 }
 
 export interface Database extends AsyncDisposable {
+  /** Maximum number of connections in the pool. */
+  pool_max: number;
   /** Runs single statements, each in a transaction of its own. */
   queries: Queries;
   /**
@@ -128,6 +130,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   const db = drizzle(withDeadlines(client, deadlines, { onFailure }));
   const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
+    pool_max,
     queries: db,
     openDedicatedConnection({ lock_wait_max_ms, ...own_deadlines } = {}) {
       const limits = { ...deadlines, ...own_deadlines };

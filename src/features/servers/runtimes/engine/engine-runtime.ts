@@ -455,9 +455,10 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
         onGone?.(server_id);
       }
       await forEachAtOnce(servers, KILLS_AT_ONCE_MAX, async ({ server_id }) => {
-        // One that was unreachable is observed before it is killed: the engine may just be back, and the server runs.
+        // One that was unreachable is observed again first: the engine may just be back, and the server runs. Refused once only,
+        // because what no server is recorded for is never observed.
         const cannotKill = async () =>
-          is_away || unreachable.has(server_id) || !(await killOne(server_id).catch(() => false));
+          is_away || unreachable.delete(server_id) || !(await killOne(server_id).catch(() => false));
         if (folders.has(server_id) && (await cannotKill())) return;
         copies.push(copyAndNote(server_id));
       });

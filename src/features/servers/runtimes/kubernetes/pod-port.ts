@@ -3,6 +3,7 @@ import type { Server } from 'bun';
 import { LRUCache } from 'lru-cache';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
+import { noteSocket, noteSocketEnd } from '../../../../platform/http/connections-in-use.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { awaitOpening } from './build-opening.ts';
@@ -91,7 +92,10 @@ export function openPodPort(options: PodPortOptions): PodPort {
       const count = connection_counts.get(server_id) ?? 0;
       if (count >= CONNECTIONS_MAX) return unavailable('this pod connects too often, or did not keep to the rules');
       connection_counts.set(server_id, count + 1, { noUpdateTTL: true });
-      if (server.upgrade(request, { data: { server_id, connection: undefined } })) return undefined;
+      const data: PodSocketData = { server_id, connection: undefined };
+      noteSocket(data, request, server);
+      if (server.upgrade(request, { data })) return undefined;
+      noteSocketEnd(data);
       return new Response('a WebSocket is expected\n', { status: 426 });
     }
     if (part !== 'build') return new Response('not found\n', { status: 404 });
@@ -138,7 +142,9 @@ export function openPodPort(options: PodPortOptions): PodPort {
           socket.data.connection?.fail();
         }
       },
-      close({ data: { server_id, connection } }) {
+      close({ data }) {
+        noteSocketEnd(data);
+        const { server_id, connection } = data;
         connection?.rejectCalls();
         if (connections.get(server_id) === connection) connections.delete(server_id);
         // Its pod may connect again in the next period. Meanwhile its server can be killed without it.
