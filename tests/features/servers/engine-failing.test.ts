@@ -189,6 +189,19 @@ describe('a container engine that fails', () => {
     expect((await observe(runtime, server))?.is).toBe('running');
   }, 60_000);
 
+  test('and is back kills a container that is not observed any more, since no server is recorded for it', async () => {
+    let is_away = true;
+    const { runtime, client, add, calls } = await open(() => (is_away ? new Promise<never>(() => {}) : undefined));
+    const leftover = await add({ state: 'running' });
+    client.unreachable_since = new Date(0);
+    await observe(runtime, leftover);
+    is_away = false;
+    client.unreachable_since = undefined;
+    expect(await runtime.kill([leftover])).toEqual(new Set());
+    await runtime.kill([leftover]);
+    expect(calls).toContain('kill');
+  }, 60_000);
+
   test('has the last output of a container copied before its end counts as complete', async () => {
     const { runtime, add, directory } = await open();
     const line = Buffer.from(`${new Date().toISOString()} bye\n`);
