@@ -60,7 +60,7 @@ const fits = ({ node_id, room, range_ports: { min, max }, range_ports_max, relay
     select from jsonb_each(waiter.ports) as of_waiter (label, port)
     join ${serverPorts} as assigned
       on assigned.port between greatest(${RANGE_MIN}, ${min}::int) and least(${RANGE_MAX}, ${max}::int)
-    where assigned.node_id = ${node_id} and assigned.release_ts is null
+    where of_waiter.port ? 'port_range' and assigned.node_id = ${node_id} and assigned.release_ts is null
   )`;
 
 const NEEDS = sql`json_build_object('ports', waiter.ports, 'cpu', waiter.cpu, 'memory', waiter.memory)`;
