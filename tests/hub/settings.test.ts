@@ -106,7 +106,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.route('**/shares', (route) =>
       route.fulfill({ status: 500, body: '{"code":"ERROR","message":"The links cannot be read."}' }),
     );
-    await page.goto(await chromium.linkTo(path, game.cloud_token));
+    await page.goto(await chromium.linkTo(path, muster.administrator_token));
     await page.getByRole('alert').getByText('The links cannot be read.').waitFor();
   });
 
