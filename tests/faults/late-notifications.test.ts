@@ -5,6 +5,7 @@ import { openDatabase } from '../../src/platform/database/database.ts';
 import { deploy } from '../support/game.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { makeRoomGame } from '../support/room.ts';
+import { waitFor } from '../support/wait.ts';
 
 test('late notifications: a process uses its own changes at once', async () => {
   await using home = await makeHome({}, { has_prepared_database: true });
@@ -26,9 +27,11 @@ test('late notifications: a process uses its own changes at once', async () => {
 async function findListener({ data_directory }: Home): Promise<number> {
   const path = join(data_directory, 'postgres/socket/.s.PGSQL.5432');
   await using database = openDatabase({ path, user: 'muster', database: 'postgres' }, 1);
-  const [row] = await database.queries.execute<{ pid: number }>(
-    sql`select pid from pg_stat_activity where query ilike 'listen %'`,
-  );
-  if (!row) throw new Error('the service listens');
-  return row.pid;
+  const { pid } = await waitFor(async () => {
+    const [row] = await database.queries.execute<{ pid: number }>(
+      sql`select pid from pg_stat_activity where query ilike 'listen %'`,
+    );
+    return row;
+  }, 'the service to listen');
+  return pid;
 }
