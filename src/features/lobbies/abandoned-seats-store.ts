@@ -6,7 +6,7 @@ import { type PlayerRow, players } from './tables.ts';
 /** A player whose seat is not free yet. */
 export type SeatedPlayer = Pick<PlayerRow, 'player_id' | 'namespace_id'>;
 
-/** Returns those of some players who have a seat. */
+/** Returns which of the players have a seat. */
 export async function selectSeated(queries: Queries, player_ids: string[]): Promise<SeatedPlayer[]> {
   const { player_id, namespace_id } = players;
   return await queries

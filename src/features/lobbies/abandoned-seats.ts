@@ -1,9 +1,8 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { describeUnavailability, isLocked } from '../../platform/database/failures.ts';
+import { isLocked, isUnavailable } from '../../platform/database/failures.ts';
 import { type SeatedPlayer, selectSeated } from './abandoned-seats-store.ts';
 import { isAmong, removePlayers } from './players-store.ts';
-import { limitLockWaits } from './store.ts';
 
 /** Maximum number of remembered seats. The oldest are dropped; they end by the seat timeout. */
 const SEATS_MAX = 20_000;
@@ -12,7 +11,7 @@ const SEATS_MAX = 20_000;
  * had received, and may need as long for one as it is allowed to.
  */
 const LOOK_FOR_MS = 30_000;
-/** How long the others wait for the lobbies of one namespace that another transaction has locked. */
+/** How long the release waits for the locked lobbies of one namespace. The other namespaces wait meanwhile. */
 const LOCK_WAIT_MAX_MS = 500;
 
 export type AbandonedSeats = ReturnType<typeof createAbandonedSeats>;
@@ -28,7 +27,7 @@ export function createAbandonedSeats({ database, clock }: { database: Database; 
   return {
     /** Remembers the seats of a failed commit, unless the failure shows that nothing was committed. */
     addAfter(failure: unknown, seats: SeatedPlayer[]): void {
-      if (isLocked(failure) || describeUnavailability(failure) === undefined) return;
+      if (isLocked(failure) || !isUnavailable(failure)) return;
       for (const { namespace_id, player_id } of seats) abandoned.set(player_id, { namespace_id, player_id });
       for (const player_id of abandoned.keys()) {
         if (abandoned.size <= SEATS_MAX) break;
@@ -62,10 +61,9 @@ export function createAbandonedSeats({ database, clock }: { database: Database; 
   /** Releases seats of one namespace. Leaves them to the next call if another transaction has locked them. */
   async function releaseIn(namespace_id: string, player_ids: string[]): Promise<number> {
     try {
-      const { removed } = await database.transact(async (tx) => {
-        await limitLockWaits(tx, LOCK_WAIT_MAX_MS);
-        const how = { reason: 'request_ended', now: clock.now() } as const;
-        return await removePlayers(tx, namespace_id, isAmong(player_ids), how);
+      const how = { reason: 'request_ended', now: clock.now() } as const;
+      const { removed } = await database.transact((tx) => removePlayers(tx, namespace_id, isAmong(player_ids), how), {
+        lock_wait_max_ms: LOCK_WAIT_MAX_MS,
       });
       for (const player_id of player_ids) abandoned.delete(player_id);
       return removed;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { describeUnavailability, isLocked } from '../../platform/database/failures.ts';
+import { isLocked, isUnavailable } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
@@ -30,12 +30,14 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
   ): Promise<boolean> {
     const { lobby_id, server_id } = lobby;
     const how = { reason, now: clock.now(), only_if_empty };
-    const is_stopped = await database.transact(async (tx) => {
-      await store.limitLockWaits(tx, LOCK_WAIT_MAX_MS);
-      if (!(await store.stopLobby(tx, lobby, how))) return false;
-      await servers.destroyWith(tx, lobby, server_id);
-      return true;
-    });
+    const is_stopped = await database.transact(
+      async (tx) => {
+        if (!(await store.stopLobby(tx, lobby, how))) return false;
+        await servers.destroyWith(tx, lobby, server_id);
+        return true;
+      },
+      { lock_wait_max_ms: LOCK_WAIT_MAX_MS },
+    );
     if (is_stopped) events.emit({ event: 'lobby_stopped', lobby_id, reason });
     return is_stopped;
   }
@@ -62,7 +64,7 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
           stopped += Number(await stop(lobby, reason, { only_if_empty }));
         } catch (cause) {
           if (isLocked(cause)) locked.set(namespace_id, locked_there + 1);
-          else if (describeUnavailability(cause) !== undefined) throw cause;
+          else if (isUnavailable(cause)) throw cause;
           events.emit({ event: 'lobby_not_stopped', lobby_id: lobby.lobby_id, reason, cause });
         }
       }

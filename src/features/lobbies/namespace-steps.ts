@@ -1,4 +1,4 @@
-import { describeUnavailability, isLocked } from '../../platform/database/failures.ts';
+import { isLocked, isUnavailable } from '../../platform/database/failures.ts';
 import type { Events, LobbiesStep } from '../../platform/events.ts';
 
 /**
@@ -14,7 +14,7 @@ export async function forEachNamespace<Lobby extends { namespace_id: string }>(
     try {
       await work(namespace_id, lobbies_there);
     } catch (cause) {
-      if (!isLocked(cause) && describeUnavailability(cause) !== undefined) throw cause;
+      if (!isLocked(cause) && isUnavailable(cause)) throw cause;
       events.emit({ event: 'lobbies_step_failed', step, namespace_id, cause });
     }
   }

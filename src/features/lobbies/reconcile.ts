@@ -44,7 +44,8 @@ export interface ReconcileDependencies {
 
 /**
  * Starts the loop that ends lobbies (empty; not ready in time; its server ended, or its machine was lost or is drained),
- * frees overdue seats, hints at servers that never call ready, and creates the lobbies that are kept warm.
+ * releases abandoned seats, frees overdue ones, hints at servers that never call ready, and creates the lobbies that are
+ * kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
   const { database, clock, events, feed, namespaces, versions, machines, avoided, abandoned_seats } = dependencies;

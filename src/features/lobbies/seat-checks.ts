@@ -12,7 +12,6 @@ import {
   selectDue,
   setNextCheck,
 } from './seat-checks-store.ts';
-import { limitLockWaits } from './store.ts';
 import type { RemoveReason } from './tables.ts';
 
 /** How long a removal of seats waits for the list of a namespace. The other namespaces wait meanwhile. */
@@ -29,7 +28,8 @@ interface SeatCheckDependencies {
 /**
  * Removes the overdue seats of the lobbies whose check is due (I-M6). Checks of a lobby are never further apart than
  * the time that a new seat has, so a seat taken after a check cannot be overdue before the next one, and taking a seat
- * need not schedule a check. Lobbies that another transaction has locked stay due, as those of a namespace for which it fails. Returns how many seats it removed.
+ * need not schedule a check. Lobbies that another transaction has locked stay due, and so do those of a namespace whose
+ * seats cannot be removed. Returns how many seats it removed.
  */
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;
@@ -72,10 +72,10 @@ async function removeSeats(
       lobbies_there.map(({ lobby_id }) => lobby_id),
       condition,
     );
-    const { removed } = await database.transact(async (tx) => {
-      await limitLockWaits(tx, LOCK_WAIT_MAX_MS);
-      return await removePlayers(tx, namespace_id, overdue, { reason, now: clock.now() });
-    });
+    const { removed } = await database.transact(
+      (tx) => removePlayers(tx, namespace_id, overdue, { reason, now: clock.now() }),
+      { lock_wait_max_ms: LOCK_WAIT_MAX_MS },
+    );
     count += removed;
   });
   if (count > 0) events.emit({ event: 'seats_expired', reason, count });

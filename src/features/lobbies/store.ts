@@ -109,11 +109,6 @@ async function lockThenCheck(
   return (await tx.select({ lobby_id: lobbies.lobby_id }).from(lobbies).where(ofLobby)).length > 0;
 }
 
-/** Limits how long a transaction waits for a lock. */
-export async function limitLockWaits(tx: Tx, wait_max_ms: number): Promise<void> {
-  await tx.execute(sql`select set_config('lock_timeout', ${String(wait_max_ms)}, true)`);
-}
-
 /** Records that a lobby is ready, and starts the deadlines of its players. Undefined if it was ready or has stopped. */
 export async function setReady(
   tx: Tx,

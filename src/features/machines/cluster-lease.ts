@@ -25,8 +25,8 @@ export interface HeldCluster {
   ended: AbortSignal;
   /**
    * Returns whether this process may change the cluster now, by its own clock. That clock stands still while the host is
-   * suspended, so until the next beat such a process may act beside its successor. An offer does not change it: see
-   * `timeLeft`.
+   * suspended, so until the next beat such a process may act beside its successor. Stays true while the lease is offered;
+   * `timeLeft` is 0 then.
    */
   mayAct(): boolean;
   /**

@@ -28,6 +28,8 @@ const OFFER_PREPARED_AFTER_MS = 7_500;
  * merely restart.
  */
 const OFFERED_AFTER_MS = 25_000;
+/** Pods refuse ranges when they start, so ranges take no ports. */
+const NO_PORTS = { min: 1, max: 0 };
 /** Pods have no relays. */
 const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 
@@ -137,7 +139,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
       ...dependencies,
       database: fenced,
       whileHeld: fenced.transact,
-      node: { ...node, node_id, has_ranges: false },
+      node: { ...node, node_id, range_ports: NO_PORTS },
       machines: {
         ...dependencies.machines,
         lockHeld: held.lockHeld,

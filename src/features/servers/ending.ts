@@ -1,6 +1,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
+import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { SlotQueue } from '../../platform/limits/slot-queue.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
@@ -54,7 +55,7 @@ type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
  * and the transaction. Output and files may take long, so each server has them to itself.
  */
 export function createEnding(dependencies: EndingDependencies) {
-  const { database, clock, events, runtime, logs, unrecorded_failures } = dependencies;
+  const { database, clock, events, runtime, logs, unrecorded_failures = new Map<string, string>() } = dependencies;
   const { whileHeld = (work) => work(database.queries) } = dependencies;
   const output_slots = new SlotQueue(SHARED_BY_GAMES);
   const removal_slots = new SlotQueue(SHARED_BY_GAMES);
@@ -67,8 +68,8 @@ export function createEnding(dependencies: EndingDependencies) {
       events.emit({ event: 'server_step_failed', server_id, step, cause });
 
   /**
-   * Kills servers and everything that they started. Calls `onDone` with each as soon as that is done, and with how it ended;
-   * without that, it has to be tried again.
+   * Kills servers and everything that they started. Calls `onDone` with each as soon as it is gone, and its row with how it
+   * ended; with undefined if that failed and is to be tried again.
    */
   async function kill(
     servers: ServerRow[],
@@ -87,15 +88,16 @@ export function createEnding(dependencies: EndingDependencies) {
       failAt('kill')(server, cause);
       onDone(server, undefined);
     };
-    async function describeEnd(server: ServerRow): Promise<void> {
+    async function reportGone(server: ServerRow): Promise<void> {
       const described = await describe(server).catch((failure: unknown): DescribeResult => ({ failure }));
-      if ('failure' in described) failAt('kill')(server, described.failure);
-      onDone(server, 'end' in described ? described.end : undefined);
+      if ('end' in described) return onDone(server, described.end);
+      failAt('kill')(server, described.failure);
+      onDone(server, undefined);
     }
     try {
       await killTogether(servers.map(handleOf), fail, (server_id) => {
         const server = take(server_id);
-        if (server) describing.push(describeEnd(server));
+        if (server) describing.push(reportGone(server));
       });
     } catch (cause) {
       for (const server of left.values()) fail(server, cause);
@@ -124,12 +126,16 @@ export function createEnding(dependencies: EndingDependencies) {
         else fail(server, new Error(`the server was killed, but its machine reports it as ${seen?.is ?? 'unknown'}`));
       }
     });
-    return servers.map(({ server_id }) => results.get(server_id) ?? { failure: new Error(NOT_GONE) });
+    return servers.map(({ server_id }) => {
+      const result = results.get(server_id);
+      assert(result, 'a killed server was described, or that failed');
+      return result;
+    });
   }
 
   /** Returns a server as it would be recorded if the database had taken why it was ended. */
   function withFailure(server: ServerRow): ServerRow {
-    const failure = unrecorded_failures?.get(server.server_id);
+    const failure = unrecorded_failures.get(server.server_id);
     if (failure === undefined) return server;
     return { ...server, failure, destroyed_at: server.destroyed_at ?? clock.now() };
   }
@@ -155,7 +161,7 @@ export function createEnding(dependencies: EndingDependencies) {
     await output_slots.run(game_id, () => keepOutput(end));
     const recorded = await record(end);
     if ('failure' in recorded) throw recorded.failure;
-    unrecorded_failures?.delete(server_id);
+    unrecorded_failures.delete(server_id);
     const crash = hasCrashed(end) ? { crash: `it ${describeEnd(end)}` } : {};
     const { restarted_as } = recorded;
     const restarted = restarted_as === undefined ? {} : { restarted_as };

@@ -34,13 +34,11 @@ const REPORTED_AGAIN_AFTER_MS = 10 * 60_000;
 const REPORTED_MAX = 10_000;
 const SEEN_MAX = 10_000;
 
-const NO_PORTS = { min: 1, max: 0 };
-
 /** The settings of a machine that runs game servers. */
 interface MachineSettings {
   server_ports: { min: number; max: number };
-  /** Whether the ranges of servers take ports from others. Pods refuse ranges when they start. */
-  has_ranges?: boolean;
+  /** The ports that ranges of servers take from other servers; by default `server_ports`. */
+  range_ports?: { min: number; max: number };
   servers_max: number;
   /** Maximum of servers for the games of one developer group. */
   servers_per_group_max: number;
@@ -78,7 +76,7 @@ export interface PlacementDependencies {
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
   const { database, clock, events, logs, node, runtime, machines, developerGroupsOf, builds } = dependencies;
-  const range_ports = node.has_ranges === false ? NO_PORTS : node.server_ports;
+  const { range_ports = node.server_ports } = node;
   const reported = new LRUCache<string, WaitReason>({ max: REPORTED_MAX, ttl: REPORTED_AGAIN_AFTER_MS });
   /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
   const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
@@ -95,7 +93,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
     const room = roomBeside(running, await selectUnavailablePorts(queries, running, releasedBefore()));
-    const filter = { ...node, room, range_ports, range_ports_max: RANGE_PORTS_MAX, counted_max: TAKEN_AT_ONCE_MAX };
+    const filter = { ...filterFor(room), counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / node.servers_max, usedShareOf(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
@@ -144,7 +142,16 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
    */
   let foreign = { ports: 0, until: 0 };
 
-  /** Returns what a server needs beside others that have these ports. A range that it cannot have needs too much. */
+  /** Returns the filter for the waiting servers that fit into what this machine has left. */
+  function filterFor(room: Room): waitingStore.RoomFilter {
+    const { node_id, relayed } = node;
+    return { node_id, relayed, room, range_ports, range_ports_max: RANGE_PORTS_MAX };
+  }
+
+  /**
+   * Returns what a server needs beside others that have these ports: more ports than any machine has, if it cannot have its
+   * ranges.
+   */
   function needsOf(
     { ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>,
     assigned_ports: ReadonlySet<number>,
@@ -172,7 +179,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     return running.reduce((left, { cpu, memory }) => reduceRoom(left, { ports: 0, cpu, memory }), beside_ports);
   }
 
-  /** Returns the ports that no server can be given: other servers have them, had them a moment ago, or in their ranges. */
+  /** Returns the ports that no server can be given: those that other servers have or had a moment ago, and those in their ranges. */
   async function selectUnavailablePorts(
     queries: Queries,
     running: ServerRow[],
@@ -247,7 +254,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const unavailable_ports = await selectUnavailablePorts(tx, running, released_before);
       const assigned_ports = portsAssignedTo(running);
       let room = roomBeside(running, unavailable_ports);
-      const filter = { ...node, room, range_ports, range_ports_max: RANGE_PORTS_MAX, counts: to_take };
+      const filter = { ...filterFor(room), counts: to_take };
       const queue = { datacenter_id: node.datacenter_id, now };
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.

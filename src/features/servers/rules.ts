@@ -222,18 +222,19 @@ export function countPorts(ports: Record<string, ServerPort>, relayed: RelayedPr
   return single.length + single.filter((port) => isRelayed(port, relayed)).length;
 }
 
-/** Most numbers in the ranges of a server that its machine could give to others, so that it leaves enough to them. */
+/** Maximum of ports that the ranges of one server may take from those that its machine gives to servers. */
 export const RANGE_PORTS_MAX = 100;
 
-/** Returns the numbers in the ranges of a server that its machine could give to others. */
+/** Returns the numbers in the ranges of a server that are among those that its machine gives to servers. */
 export function rangePortsOf(ports: Record<string, ServerPort>, given: { min: number; max: number }): number[] {
-  return Object.values(ports).flatMap(({ port_range }) => {
-    if (!port_range) return [];
-    const min = Math.max(port_range.min, given.min);
-    const max = Math.min(port_range.max, given.max);
-    return Array.from({ length: Math.max(0, max - min + 1) }, (_, index) => min + index);
-  });
+  return Object.values(ports).flatMap(({ port_range }) =>
+    port_range ? numbersIn({ min: Math.max(port_range.min, given.min), max: Math.min(port_range.max, given.max) }) : [],
+  );
 }
+
+/** Returns the numbers of a range, in order. */
+export const numbersIn = ({ min, max }: { min: number; max: number }): number[] =>
+  Array.from({ length: Math.max(0, max - min + 1) }, (_, index) => min + index);
 
 /** Returns the numbers that a server has from its machine, with those of relays. */
 export function assignedPortsOf(ports: Record<string, ServerPort>): number[] {

@@ -1,7 +1,7 @@
 import { ExponentialBackoff, handleWhen, retry } from 'cockatiel';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
-import { describeUnavailability } from '../../platform/database/failures.ts';
+import { isUnavailable } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Watch } from '../../platform/watch/watch.ts';
@@ -49,10 +49,10 @@ const STOP_ALL_WITHIN_MS = 5_000;
 const START_RECORDED_WITHIN_MS = 20_000;
 
 /** Repeats a step while the database cannot be used, for about 5 s. */
-const retryWhileUnavailable = retry(
-  handleWhen((error) => describeUnavailability(error) !== undefined),
-  { maxAttempts: 8, backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }) },
-);
+const retryWhileUnavailable = retry(handleWhen(isUnavailable), {
+  maxAttempts: 8,
+  backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }),
+});
 
 /** The columns that are set when a server is created; the others are observed. */
 export type WantedServer = Pick<

@@ -5,7 +5,7 @@ import type { Events } from '../events.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, type EmbeddedPostgres, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
 import { passwordFile, readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
-import { describeUnavailability, rootCodeOf, rootMessageOf } from './failures.ts';
+import { isUnavailable, rootCodeOf, rootMessageOf } from './failures.ts';
 
 /** The server_version_num of PostgreSQL 15. */
 const VERSION_MIN = 150_000;
@@ -117,7 +117,7 @@ async function assertUsable({ queries }: Database, { signal, describeProblem }: 
   const [row] = await answerInTime(reading, signal).catch((cause: unknown) => {
     if (signal?.aborted) throw signal.reason;
     const failure = { code: rootCodeOf(cause), message: rootMessageOf(cause) };
-    if (findRefusal(failure) === undefined && describeUnavailability(cause) !== undefined) throw cause;
+    if (findRefusal(failure) === undefined && isUnavailable(cause)) throw cause;
     throw new StartError(describeProblem(failure), { cause });
   });
   if ((row?.version ?? 0) < VERSION_MIN) {

@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import { DEADLINES, type Deadlines, limit, limitQuery, withDeadlines } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
-import { describeUnavailability, isDiskFull } from './failures.ts';
+import { isDiskFull, isUnavailable } from './failures.ts';
 import { retryConflicts } from './retries.ts';
 import { openSocket } from './socket.ts';
 
@@ -21,8 +21,8 @@ const EXCLUSIVE_DEADLINE_MS = EXCLUSIVE_TIMEOUT_MS + 10_000;
 const LOCK_RETRY_EVERY_MS = 100;
 /** PostgreSQL's longest timeout. postgres.js does not send 0, so a timeout of the database or its user would stay. */
 const NO_TIMEOUT_MS = 2_147_483_647;
-/** Shorter than networks remember silent connections. */
-const LOCK_USED_EVERY_MS = 60_000;
+/** Networks forget connections that are silent for longer. */
+const LOCK_PING_EVERY_MS = 60_000;
 
 type ClientOptions = postgres.Options<Record<string, never>>;
 
@@ -67,10 +67,12 @@ export type Tx = Queries & { readonly is_transaction?: true };
 /** The address of a database: a URL, or the socket of the embedded server. */
 export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
 
-interface DedicatedOptions extends Partial<Deadlines> {
+interface LockOptions {
   /** How long a statement may wait for a lock, before it fails (`isLocked`). Without it, the limit of the statement applies. */
-  lock_wait_max_ms?: number;
+  lock_wait_max_ms?: number | undefined;
 }
+
+type DedicatedOptions = Partial<Deadlines> & LockOptions;
 
 export interface Database extends AsyncDisposable {
   /** Maximum number of connections in the pool. */
@@ -83,7 +85,7 @@ export interface Database extends AsyncDisposable {
    */
   openDedicatedConnection(options?: DedicatedOptions): DedicatedConnection;
   /** Runs a transaction. Repeats it after a deadlock or a serialization failure. */
-  transact<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result>;
+  transact<Result>(work: (tx: Tx) => Promise<Result>, options?: LockOptions): Promise<Result>;
   /** Returns whether PostgreSQL refused a write because its disk was full, and still does. */
   isFull(): Promise<boolean>;
   /**
@@ -140,10 +142,16 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       opened.push({ end });
       return connection;
     },
-    transact: (work) => retryConflicts(() => db.transaction(work)),
+    transact: (work, { lock_wait_max_ms } = {}) =>
+      retryConflicts(() =>
+        db.transaction(async (tx) => {
+          if (lock_wait_max_ms !== undefined) await limitLockWaits(tx, lock_wait_max_ms);
+          return await work(tx);
+        }),
+      ),
     async isFull() {
       // While the database cannot be asked, nothing says that there is room.
-      const staysFull = (error: unknown) => isDiskFull(error) || describeUnavailability(error) !== undefined;
+      const staysFull = (error: unknown) => isDiskFull(error) || isUnavailable(error);
       if (was_full) was_full = await db.transaction(probeDisk).then(() => false, staysFull);
       return was_full;
     },
@@ -169,7 +177,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
         is_working = true;
         const limits = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
         const connection = drizzle(withDeadlines(client_of_lock, { ...deadlines, ...limits }, { is_prepared: false }));
-        using _ = useEvery(LOCK_USED_EVERY_MS, client_of_lock);
+        using _ = pingEvery(LOCK_PING_EVERY_MS, client_of_lock);
         return await work(connection, lost.signal).finally(() => lost.signal.throwIfAborted());
       } finally {
         is_working = false;
@@ -202,8 +210,13 @@ async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: A
   throw new ServiceError('DATABASE_BUSY', {}, { cause });
 }
 
+/** Limits how long a transaction waits for a lock. */
+async function limitLockWaits(tx: Tx, wait_max_ms: number): Promise<void> {
+  await tx.execute(sql`select set_config('lock_timeout', ${String(wait_max_ms)}, true)`);
+}
+
 /** Uses a connection regularly, so that no network forgets it while the work does something else. */
-function useEvery(every_ms: number, client: postgres.Sql): Disposable {
+function pingEvery(every_ms: number, client: postgres.Sql): Disposable {
   // If it fails, the connection closes.
   const timer = setInterval(() => void client`select 1`.catch(() => {}), every_ms);
   return { [Symbol.dispose]: () => clearInterval(timer) };

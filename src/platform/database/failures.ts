@@ -45,6 +45,9 @@ export function toServiceError(error: unknown): ServiceError | undefined {
   return undefined;
 }
 
+/** Returns whether a failure passes once the database is back. */
+export const isUnavailable = (error: unknown): boolean => describeUnavailability(error) !== undefined;
+
 /**
  * Describes, for operators, a failure that passes once the database is back. Undefined for any other failure, such as a
  * wrong password, a missing database, or a fault of Muster.

@@ -38,8 +38,12 @@ export class AttemptPacing {
     const finds = this.#finds.get(find.namespace_id);
     if (!finds?.delete(find)) return;
     if (finds.size === 0) this.#finds.delete(find.namespace_id);
-    // The one that has moved up.
-    for (const one of [...finds].slice(FIRST_MAX - 1, FIRST_MAX)) one.first.abort();
+    // The find that has moved up.
+    finds
+      .values()
+      .drop(FIRST_MAX - 1)
+      .next()
+      .value?.first.abort();
   }
 
   /** Waits until a find may try again: at once if it is one of the first, otherwise some time after its last attempt. */

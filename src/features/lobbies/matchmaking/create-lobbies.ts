@@ -1,7 +1,7 @@
 import type { Clock } from '../../../platform/clock.ts';
 import type { Database, Tx } from '../../../platform/database/database.ts';
-import { describeUnavailability } from '../../../platform/database/failures.ts';
-import { ServiceError } from '../../../platform/errors.ts';
+import { isUnavailable } from '../../../platform/database/failures.ts';
+import { assert, ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import { lockTopics } from '../../../platform/watch/versions.ts';
 import { makeCode } from '../../codes.ts';
@@ -137,18 +137,17 @@ async function createAll(dependencies: CreatePlannedDependencies, all: PreparedL
       return outcomes;
     });
   } catch (error) {
-    // The others would fail, too.
-    const is_for_all = others.length === 0 || describeUnavailability(error) !== undefined;
-    if (is_for_all) return all.map(({ planned }) => refuse(planned, error));
+    // Each lobby alone would fail in the same way.
+    if (others.length === 0 || isUnavailable(error)) return all.map(({ planned }) => refuse(planned, error));
   }
   const outcomes: LobbyOutcome[] = [];
-  let failure: unknown;
-  for (const one of all) {
-    // Once the database is unavailable, each of the others would wait for it.
-    const of_one = failure === undefined ? await createAll(dependencies, [one]) : [refuse(one.planned, failure)];
-    const refused = of_one.find((outcome) => outcome.is === 'refused');
-    if (refused && describeUnavailability(refused.error) !== undefined) failure = refused.error;
-    outcomes.push(...of_one);
+  for (const [at, one] of all.entries()) {
+    const [outcome] = await createAll(dependencies, [one]);
+    assert(outcome, 'each planned lobby has an outcome');
+    outcomes.push(outcome);
+    if (outcome.is !== 'refused' || !isUnavailable(outcome.error)) continue;
+    // Each of the rest would wait for the database, too.
+    return [...outcomes, ...all.slice(at + 1).map(({ planned }) => refuse(planned, outcome.error))];
   }
   return outcomes;
 }

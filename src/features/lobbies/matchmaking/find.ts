@@ -38,8 +38,8 @@ export async function find(
       const { deadline } = context;
       const { wait_ms } = body;
       const waiting = wait_ms === undefined ? undefined : { wait_ms, ticket: ticketOf(body), deadline };
-      const facts = { namespace_id, players, body, context, ticket: waiting?.ticket, draft };
-      const checked = new CheckedFind(dependencies, facts);
+      const sent = { namespace_id, players, body, context, ticket: waiting?.ticket, draft };
+      const checked = new CheckedFind(dependencies, sent);
       const seat = waiting
         ? await queue.awaitSeat(() => checked.nextRequest(), waiting, draft)
         : await rounds.takeSeat(await checked.nextRequest(), { draft, deadline });

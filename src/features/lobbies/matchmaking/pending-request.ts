@@ -17,7 +17,7 @@ export class PendingRequest {
   readonly deadline: RequestOptions['deadline'];
   readonly #seat = Promise.withResolvers<Seat>();
   readonly #onAnswer: () => void;
-  /** The rounds that left it without an answer. */
+  /** Number of rounds that left it without an answer. */
   attempts = 0;
   /** Whether an earlier round found its client over its limit, perhaps only because of other requests of that round. */
   was_over_limit = false;

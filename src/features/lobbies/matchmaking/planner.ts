@@ -114,22 +114,22 @@ function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): void {
 
 function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: QueueOrder | undefined): void {
   const place = order?.placeOf(request) ?? 0;
-  const in_running = findFullest(request, index, order);
-  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, in_running.lobby));
-  if (in_running.lobby) {
-    const { lobby_id } = in_running.lobby;
+  const running_choice = findFullest(request, index, order);
+  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running_choice.lobby));
+  if (running_choice.lobby) {
+    const { lobby_id } = running_choice.lobby;
     index.countPlanned(lobby_id, countSeats(request));
     plan.seats.push({ request, lobby_id });
     order?.assign(place, lobby_id);
     return;
   }
-  const in_planned = findPlanned(request, plan, order, place);
-  if (in_planned.lobby) {
-    in_planned.lobby.first_players.push(request);
-    order?.assign(place, in_planned.lobby);
+  const planned_choice = findPlanned(request, plan, order, place);
+  if (planned_choice.lobby) {
+    planned_choice.lobby.first_players.push(request);
+    order?.assign(place, planned_choice.lobby);
     return;
   }
-  if (in_running.has_reassigned || in_planned.has_reassigned) return void plan.postponed.push(request);
+  if (running_choice.has_reassigned || planned_choice.has_reassigned) return void plan.postponed.push(request);
   const { new_lobby } = request.search;
   if (!new_lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
   const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;

@@ -54,7 +54,7 @@ export async function updateQueued(
     .where(and(eq(queuedFinds.namespace_id, namespace_id), eq(queuedFinds.ticket, ticket)));
 }
 
-/** Removes a find of a process from the queue: the one that entered at a given time. */
+/** Removes the find of a process that entered the queue at a given time. */
 export async function deleteQueued(
   queries: Queries,
   { namespace_id, ticket, owner, enter_ts }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner' | 'enter_ts'>,

@@ -20,9 +20,9 @@ export interface SeatTaking {
    * Takes seats. Counts the players of clients exactly if `is_strict`. Fails if a lock is held for long (`isLocked`), because
    * the requests of all other namespaces of the round would wait for it, too.
    */
-  takeUnlocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
-  /** Takes seats of one namespace, and waits for its locks. */
-  takeLocked(seats: ProposedSeat[]): Promise<TakenSeats>;
+  takeUnlessLocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
+  /** Takes seats of one namespace. Waits for its locks, and counts the players of clients exactly. */
+  takeOnceUnlocked(seats: ProposedSeat[]): Promise<TakenSeats>;
 }
 
 export interface CommitDependencies {
@@ -46,7 +46,7 @@ export async function commitSeats(dependencies: CommitDependencies, round: Plann
   const options = { has_queue: hasQueue(dependencies, round), is_strict: isStrict(round) };
   let taken: TakenSeats | undefined;
   try {
-    taken = await dependencies.seat_taking.takeUnlocked(round.seats.flatMap(toProposedSeats), options);
+    taken = await dependencies.seat_taking.takeUnlessLocked(round.seats.flatMap(toProposedSeats), options);
   } catch (error) {
     if (!isLocked(error)) throw error;
   }
@@ -67,7 +67,7 @@ export async function commitSeats(dependencies: CommitDependencies, round: Plann
 
 /** Commits the planned seats of a locked namespace. Returns the requests that did not get theirs. */
 export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
-  const taken = await dependencies.seat_taking.takeLocked(part.seats.flatMap(toProposedSeats));
+  const taken = await dependencies.seat_taking.takeOnceUnlocked(part.seats.flatMap(toProposedSeats));
   return await applySeats(dependencies, part, taken);
 }
 

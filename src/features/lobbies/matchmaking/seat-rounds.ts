@@ -20,12 +20,12 @@ import type { SeatRequest } from './seat-requests.ts';
 const ROUND_MAX = 512;
 /** Places of requests that are not answered yet, which games share: one game alone has up to half of them. */
 const PLACES = 20_000;
-/** Maximum number of namespaces of which lobbies are created, or locked ones waited for. */
+/** Maximum number of namespaces that are finished at one time: their lobbies are created, or their locks waited for. */
 const SLOW_AT_ONCE_MAX = 6;
 /** Maximum number of rounds that decide a request, if it loses a race in each. */
 const ATTEMPTS_MAX = 16;
 
-/** A request has lost a race against other requests in each of its rounds. */
+/** The error of a request that lost a race in each of its rounds. */
 export class LostRaces extends ServiceError<'DATABASE_BUSY'> {
   constructor() {
     super('DATABASE_BUSY', {});
@@ -61,63 +61,60 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
   const rounds = new RoundQueue<PendingRequest>({ round_max: ROUND_MAX, work: decideRound });
 
   async function decideRound(round: PendingRequest[]): Promise<void> {
-    const ready = round.filter((one) => isDue(one) && !isSetAside(one));
+    for (const one of round) if (one.deadline?.is_over) one.reject(one.deadline.toError());
+    const ready = leaveSetAside(round.filter(({ is_answered }) => !is_answered));
     if (ready.length === 0) return;
     try {
       const { to_decide_again, unfinished } = await decide(dependencies, ready);
-      for (const { namespace_id, game_id, pending, finish } of unfinished) {
-        // Never rejects: a failure rejects the requests, but not those that have come since, which were not tried.
-        void setAside(namespace_id, pending, async () => {
-          try {
-            return countAttempt(await slow_slots.run(game_id, finish));
-          } catch (error) {
-            rejectAll(pending, error);
-            return [];
-          }
-        });
-      }
+      // Never rejects: a failure rejects the requests.
+      for (const one of unfinished) void finishLater(one);
       rounds.addFirst(countAttempt(to_decide_again));
     } catch (error) {
       rejectAll(ready, error);
     }
   }
 
-  /** Returns whether a request still waits for its seat. Rejects one whose client has gone, or whose time is over. */
-  function isDue(pending: PendingRequest): boolean {
-    if (pending.deadline?.is_over) pending.reject(pending.deadline.toError());
-    return !pending.is_answered;
-  }
-
-  /** Returns whether a request has to wait for its namespace. If the namespace is not in memory, begins to load it. */
-  function isSetAside(pending: PendingRequest): boolean {
-    const { namespace_id } = pending.request;
-    const waiting = set_aside.get(namespace_id);
-    if (waiting) {
-      waiting.push(pending);
-      return true;
+  /** Returns the requests whose namespace can be decided. The others wait for theirs, which is loaded if it is not in memory. */
+  function leaveSetAside(pending: PendingRequest[]): PendingRequest[] {
+    const ready: PendingRequest[] = [];
+    for (const one of pending) {
+      const { namespace_id } = one.request;
+      const waiting = set_aside.get(namespace_id);
+      if (waiting) waiting.push(one);
+      else if (cache.isLoaded(namespace_id)) ready.push(one);
+      // Never rejects: a failure rejects the requests.
+      else void setAside(namespace_id, [one], () => cache.load(namespace_id).then(() => []));
     }
-    if (cache.isLoaded(namespace_id)) return false;
-    // Never rejects: a failure rejects the requests.
-    void setAside(namespace_id, [pending], async () => {
-      await cache.load(namespace_id);
-      return [pending];
-    });
-    return true;
+    return ready;
   }
 
-  /** Sets a namespace aside during a step of work, which returns the requests to decide again. If it fails, rejects all. */
+  /** Finishes a round for one namespace. A failure rejects its requests, but not those that have come since: they were not tried. */
+  async function finishLater({ namespace_id, game_id, pending, finish }: UnfinishedNamespace): Promise<void> {
+    await setAside(namespace_id, [], async () => {
+      try {
+        return countAttempt(await slow_slots.run(game_id, finish));
+      } catch (error) {
+        rejectAll(pending, error);
+        return [];
+      }
+    });
+  }
+
+  /**
+   * Sets a namespace aside during a step of work, which returns the requests to decide again. Those that wait for it come
+   * after them; if the step fails, they are rejected.
+   */
   async function setAside(
     namespace_id: string,
-    pending: PendingRequest[],
+    waiting: PendingRequest[],
     work: () => Promise<PendingRequest[]>,
   ): Promise<void> {
-    const waiting: PendingRequest[] = [];
     set_aside.set(namespace_id, waiting);
     let to_decide: PendingRequest[] = [];
     try {
       to_decide = [...(await work()), ...waiting];
     } catch (error) {
-      rejectAll([...pending, ...waiting], error);
+      rejectAll(waiting, error);
     } finally {
       set_aside.delete(namespace_id);
     }
@@ -158,7 +155,7 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
 }
 
 /** The result of a round. */
-export interface Decision {
+interface Decision {
   /**
    * Requests without an answer: they lost a race, were postponed by the plan, may have been refused wrongly, or are over the
    * limit of their client only together with others.
@@ -178,22 +175,19 @@ interface UnfinishedNamespace {
 }
 
 /** Decides a round: plans it, and answers its requests with seats and errors. */
-export async function decide(
+async function decide(
   dependencies: CommitDependencies & { cache: Pick<LobbyCache, 'read'> },
   pending: PendingRequest[],
 ): Promise<Decision> {
   for (const { draft } of pending) draft?.recordRound();
   const round = await planRound(dependencies.cache, pending);
   const { not_placed, locked } = await commitSeats(dependencies, round);
-  if (round.new_lobbies.length === 0 && locked.length === 0) {
-    return { to_decide_again: refuse(round, not_placed), unfinished: [] };
-  }
+  const locked_ids = new Set(locked.map(({ namespace_id }) => namespace_id));
   const slow = new Map([...locked, ...round.new_lobbies].map(({ namespace_id, game_id }) => [namespace_id, game_id]));
   const unfinished = [...slow].map(([namespace_id, game_id]) => {
     const part = partOf(round, (other) => other === namespace_id);
-    const is_locked = locked.some((one) => one.namespace_id === namespace_id);
     const finish = async () => {
-      const seats = is_locked ? await commitLockedSeats(dependencies, part) : [];
+      const seats = locked_ids.has(namespace_id) ? await commitLockedSeats(dependencies, part) : [];
       const lobbies = await commitLobbies(dependencies, part);
       return refuse(part, [...not_placed, ...seats, ...lobbies]);
     };

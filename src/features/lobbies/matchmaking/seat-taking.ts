@@ -1,14 +1,13 @@
 import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import type { AbandonedSeats } from '../abandoned-seats.ts';
-import { limitLockWaits } from '../store.ts';
 import type { SeatTaking } from './round-commit.ts';
 import * as store from './seats-store.ts';
 
 /** How long a round waits for a lock. Longer than a busy service holds one; the requests of all namespaces wait meanwhile. */
 const LOCK_WAIT_MAX_MS = 500;
 
-export interface SeatTakingDependencies {
+interface SeatTakingDependencies {
   database: Database;
   clock: Clock;
   abandoned_seats: Pick<AbandonedSeats, 'addAfter'>;
@@ -26,7 +25,7 @@ export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking
   }
 
   return {
-    async takeUnlocked(seats, { has_queue, is_strict }) {
+    async takeUnlessLocked(seats, { has_queue, is_strict }) {
       const moments = readMoments();
       try {
         if (!is_strict) return await store.takeSeats(connection, seats, moments, { has_queue });
@@ -37,21 +36,18 @@ export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking
           throw error;
         }
       }
-      return await takeUnderLock(seats, moments, LOCK_WAIT_MAX_MS);
+      return await takeStrictly(seats, moments, LOCK_WAIT_MAX_MS);
     },
-    takeLocked: (seats) => takeUnderLock(seats, readMoments()),
+    takeOnceUnlocked: (seats) => takeStrictly(seats, readMoments()),
   };
 
-  async function takeUnderLock(
+  async function takeStrictly(
     seats: store.ProposedSeat[],
     moments: ReturnType<typeof readMoments>,
     lock_wait_max_ms?: number,
   ): Promise<store.TakenSeats> {
     try {
-      return await database.transact(async (tx) => {
-        if (lock_wait_max_ms !== undefined) await limitLockWaits(tx, lock_wait_max_ms);
-        return await store.takeSeatsUnderLock(tx, seats, moments);
-      });
+      return await database.transact((tx) => store.takeSeatsUnderLock(tx, seats, moments), { lock_wait_max_ms });
     } catch (error) {
       abandoned_seats.addAfter(error, seats);
       throw error;

@@ -116,9 +116,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
       const gone = new Set<string>();
       const shares = share(servers).filter(([, some]) => some.length > 0);
       /** How many runtimes may still have each server. */
-      const left = new Map<string, number>();
-      for (const { server_id } of shares.flatMap(([, some]) => some))
-        left.set(server_id, (left.get(server_id) ?? 0) + 1);
+      const left = new Map(servers.map(({ server_id }) => [server_id, owners.has(server_id) ? 1 : runtimes.length]));
       function noteGone(server_id: string): void {
         const others = (left.get(server_id) ?? 1) - 1;
         left.set(server_id, others);

@@ -113,9 +113,9 @@ export async function measureDisk({ folder, pids, isInside }: MeasureOptions, li
       const start = line.indexOf('/');
       if (start > 0 && isDeletedInside(line.slice(start), isInside)) {
         const [range = '', , , device = '', inode = ''] = line.split(' ', 5);
-        const size_before = found.size;
-        found.set(`${device} ${inode}`, `/proc/${pid}/map_files/${range}`);
-        open_files += found.size - size_before;
+        const file = `${device} ${inode}`;
+        if (!found.has(file)) open_files += 1;
+        found.set(file, `/proc/${pid}/map_files/${range}`);
       }
       if (mappings_length > MAPPINGS_LENGTH_MAX || open_files > OPEN_FILES_MAX) {
         used.is_uncountable = true;
@@ -164,13 +164,13 @@ function openFolder(path: Buffer | string): number {
 
 type IsInside = MeasureOptions['isInside'];
 
-/** Reads the list of what a process has mapped, until it ends. */
+/** Yields the lines that describe what a process has mapped. Stops early if the process ends. */
 async function* readMappings(pid: number): AsyncGenerator<string> {
   try {
     const file = await open(`/proc/${pid}/maps`);
     yield* file.readLines();
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 

@@ -408,6 +408,15 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     return true;
   }
 
+  /**
+   * Kills a container. Returns whether it has ended. Refuses once if it was unreachable when it was observed last: the engine
+   * may just be back, so it is observed again first. Only once, because a leftover is never observed.
+   */
+  async function killIfReachable(server_id: string): Promise<boolean> {
+    if (unreachable.delete(server_id)) return false;
+    return await killOne(server_id).catch(() => false);
+  }
+
   async function removeAll(server_id: string): Promise<void> {
     await containers.remove(server_id);
     const copying = following.get(server_id);
@@ -455,12 +464,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
         onGone?.(server_id);
       }
       await forEachAtOnce(servers, KILLS_AT_ONCE_MAX, async ({ server_id }) => {
-        // One that was unreachable is observed again first: the engine may just be back, and the server runs. Refused once only,
-        // because what no server is recorded for is never observed.
-        const cannotKill = async () =>
-          is_away || unreachable.delete(server_id) || !(await killOne(server_id).catch(() => false));
-        if (folders.has(server_id) && (await cannotKill())) return;
-        copies.push(copyAndNote(server_id));
+        const is_gone = !folders.has(server_id) || (!is_away && (await killIfReachable(server_id)));
+        if (is_gone) copies.push(copyAndNote(server_id));
       });
       await Promise.all(copies);
       return gone;

@@ -58,10 +58,11 @@ export class ApiClient {
   async call(request: ApiRequest): Promise<{ status: number; text: string }> {
     const { method, signal } = request;
     const limits = method === 'GET' ? undefined : this.limits;
-    if (limits && (!limits.mayAct() || limits.timeLeft() <= 0)) {
+    const left_ms = limits?.timeLeft() ?? CALL_TIMEOUT_MS;
+    if (limits?.mayAct() === false || left_ms <= 0) {
       throw new ApiUnreachable('another process may have the pods of the cluster by now');
     }
-    const deadline = AbortSignal.timeout(Math.min(CALL_TIMEOUT_MS, limits?.timeLeft() ?? CALL_TIMEOUT_MS));
+    const deadline = AbortSignal.timeout(Math.min(CALL_TIMEOUT_MS, left_ms));
     let answer: { status: number; text: string };
     try {
       const response = await this.#fetch(request, signal ? AbortSignal.any([signal, deadline]) : deadline);

@@ -2,6 +2,7 @@ import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { Allowed } from '../../../../platform/containment/landlock.ts';
 import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
 import { makeSeccompFilter } from '../../../../platform/containment/seccomp-filter.ts';
+import { numbersIn } from '../../rules.ts';
 import type { ServerPort } from '../../tables.ts';
 import type { Isolation, StartOrder } from '../runtime.ts';
 import { createExitFile, underShim } from './exit-status.ts';
@@ -119,9 +120,7 @@ function openOrder(path: string, order: LaunchOrder): { file: number } & Disposa
 /** Returns the numbers of a port on which its server may listen by TCP. */
 function tcpPortsOf({ protocol, internal_port, port_range }: ServerPort): number[] {
   // Ranges may overlap those of other servers. A single number is the server's own for both protocols.
-  if (port_range && protocol === 'udp') return [];
-  if (port_range)
-    return Array.from({ length: port_range.max - port_range.min + 1 }, (_, index) => port_range.min + index);
+  if (port_range) return protocol === 'udp' ? [] : numbersIn(port_range);
   return internal_port === undefined ? [] : [internal_port];
 }
 

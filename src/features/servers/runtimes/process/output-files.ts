@@ -90,32 +90,23 @@ function pieceAt(start: number, piece: Partial<OutputPiece> = {}): OutputPiece {
 }
 
 /**
- * Does something with a file of a server, and returns true. Returns false if the file was removed, or if the server holds
- * a lease on it: without O_NONBLOCK, the kernel would let the open wait for 45 s.
+ * Opens a file of a server. Returns undefined if it was removed, or if the server holds a lease on it: without O_NONBLOCK,
+ * the kernel would let the open wait for 45 s.
  */
-async function withFile(path: string, flags: number, work: (file: FileHandle) => unknown): Promise<boolean> {
-  let file: FileHandle;
+async function openFile(path: string, flags: number): Promise<FileHandle | undefined> {
   try {
-    file = await open(path, flags | constants.O_NONBLOCK);
+    return await open(path, flags | constants.O_NONBLOCK);
   } catch (error) {
     if (!hasErrorCode(error, 'ENOENT') && !hasErrorCode(error, 'EAGAIN')) throw error;
-    return false;
-  }
-  try {
-    await work(file);
-    return true;
-  } finally {
-    await file.close();
+    return undefined;
   }
 }
 
 async function readBytes(path: string, start: number, length: number): Promise<Uint8Array | undefined> {
-  let bytes: Uint8Array | undefined;
-  await withFile(path, constants.O_RDONLY, async (file) => {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, start);
-    bytes = buffer.subarray(0, bytesRead);
-  });
-  return bytes;
+  await using file = await openFile(path, constants.O_RDONLY);
+  if (!file) return undefined;
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, start);
+  return buffer.subarray(0, bytesRead);
 }
 
 /**
@@ -123,9 +114,10 @@ async function readBytes(path: string, start: number, length: number): Promise<U
  * read output only. A file system without holes keeps the file until the server ends. Returns false if it cannot be opened.
  */
 async function freeBlocks(path: string, offset: number): Promise<boolean> {
-  return await withFile(path, constants.O_RDWR, ({ fd }) =>
-    punchHole(fd, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES),
-  );
+  await using file = await openFile(path, constants.O_RDWR);
+  if (!file) return false;
+  punchHole(file.fd, Math.floor(offset / BLOCK_BYTES) * BLOCK_BYTES);
+  return true;
 }
 
 /**
@@ -133,8 +125,9 @@ async function freeBlocks(path: string, offset: number): Promise<boolean> {
  * takes a third of a second, outside of the event loop. Returns false if the file cannot be opened.
  */
 async function discard(path: string, length: number): Promise<boolean> {
-  return await withFile(path, constants.O_WRONLY, async (file) => {
-    await file.truncate(0);
-    await file.truncate(length);
-  });
+  await using file = await openFile(path, constants.O_WRONLY);
+  if (!file) return false;
+  await file.truncate(0);
+  await file.truncate(length);
+  return true;
 }
