@@ -209,12 +209,12 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 \`muster init\` leaves out all that \`--region\` does not name. \`--region lnd-fra=frankfurt\` gives one its name here. Beside
 \`muster.yaml\`, which has the service's names, a deploy refuses \`--region\`.
 
-A deploy checks the new version: it creates a lobby in the namespace \`deploy-check\`, with the first game mode whose
-finds need only a token. If that lobby does not become ready, the deploy shows its log and changes nothing. ctrl-C
-ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat
-in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the background once
-everything is uploaded, and the command says which file has their output. \`muster deploy prod --version NAME\` puts
-\`prod\` on a version that another namespace has checked.
+A deploy checks the new version: it finds a seat in the namespace \`deploy-check\`, in the first game mode where a
+token is enough (a proof of work is solved). If the lobby of that seat does not become ready, the deploy shows its log
+and changes nothing. ctrl-C ends that lobby, and changes nothing either. Lobbies of other versions go on until they
+end, and no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go
+on in the background once everything is uploaded, and the command says which file has their output.
+\`muster deploy prod --version NAME\` puts \`prod\` on a version that another namespace has checked.
 
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.

@@ -11,8 +11,6 @@ const PAUSE_MAX_MS = 8_000;
 const RETRY_AFTER_MAX_MS = 30_000;
 /** Longer than a service holds a long poll: 50 s at most. */
 const TIMEOUT_MS = 100_000;
-/** Longer than a service takes for a find: 240 s at most (MUSTER_REQUEST_TIMEOUT_MS). */
-export const FIND_TIMEOUT_MS = 250_000;
 /** Enough for a restart of the service, and for a part on a slow line. */
 const UPLOAD = { attempts_max: 7, timeout_ms: 600_000 };
 

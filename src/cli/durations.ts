@@ -1,7 +1,7 @@
 import { EXIT, Failure } from './failure.ts';
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** Timers take no much longer time. */
+/** The longest duration of an option: `AbortSignal.timeout` throws for numbers that are not safe integers. */
 const DURATION_MS_MAX = 365 * 86_400_000;
 
 /** Reads `30s`, `10m`, `2h` or `1d` as milliseconds; undefined for any other text. */
@@ -10,7 +10,7 @@ export function parseDuration(text: string): number | undefined {
   return count === undefined ? undefined : Number(count) * (UNITS_MS[unit] ?? 0);
 }
 
-/** Reads the duration of an option; without a maximum if it is one of the past. Throws Failure. */
+/** Reads the duration of an option. Pass Infinity as `max_ms` for a duration in the past. Throws Failure. */
 export function readDuration(text: string, option: string, max_ms = DURATION_MS_MAX): number {
   const duration_ms = parseDuration(text);
   if (duration_ms === undefined) throw new Failure(`${option} is "${text}": write 30s, 10m, 2h or 1d.`, EXIT.wrong_use);

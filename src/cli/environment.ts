@@ -39,15 +39,15 @@ excludeLoopback();
 delete process.env.MUSTER_TOKEN;
 
 /**
- * Requests to this machine go past a proxy of the environment: it would lead to the proxy's own machine, and get the
+ * Keeps requests to this machine off a proxy of the environment, which would send them to its own machine, with the
  * administrator's token. An empty NO_PROXY sends all requests through the proxy.
  */
 function excludeLoopback(): void {
-  const { no_proxy, NO_PROXY } = process.env;
-  if (!no_proxy && NO_PROXY === '') return;
-  // fetch reads one of them, rather the first.
-  const [name, given] = no_proxy ? (['no_proxy', no_proxy] as const) : (['NO_PROXY', NO_PROXY] as const);
-  process.env[name] = [...(given ? [given] : []), ...LOOPBACK].join(',');
+  // fetch reads only one of them, and NO_PROXY only if the other is missing or empty.
+  const name = process.env.no_proxy ? 'no_proxy' : 'NO_PROXY';
+  const given = process.env[name];
+  if (given === '') return;
+  process.env[name] = [...(given === undefined ? [] : [given]), ...LOOPBACK].join(',');
 }
 
 /** Returns a variable; undefined also for an empty one. */

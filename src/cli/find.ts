@@ -1,4 +1,5 @@
-import { type ApiCaller, FIND_TIMEOUT_MS } from './api-caller.ts';
+import { ANSWER_WITHIN_MS } from '../shared/request-time.ts';
+import type { ApiCaller } from './api-caller.ts';
 import { Failure } from './failure.ts';
 
 /** The body of a find. */
@@ -16,7 +17,7 @@ export async function findSeat<Seat>(player: ApiCaller, { body, ...more }: FindO
   const find = (captcha: object = {}) =>
     player.call<Seat>('POST', '/matchmaker/lobbies/find', {
       body: { ...body, ...captcha },
-      timeout_ms: FIND_TIMEOUT_MS,
+      timeout_ms: ANSWER_WITHIN_MS,
       ...more,
     });
   try {

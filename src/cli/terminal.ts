@@ -68,7 +68,7 @@ function writeAll(text: string): void {
   }
 }
 
-/** Stops this command as a closed terminal does: it may clean up first. One that ignores that, as below `nohup`, exits. */
+/** Stops this command as a closed terminal does: it may clean up first. If it ignores the signal, as under `nohup`, it exits. */
 function stopAsHangup(): void {
   process.kill(process.pid, 'SIGHUP');
   if (process.listenerCount('SIGHUP') === 0) process.exit(128 + constants.signals.SIGHUP);

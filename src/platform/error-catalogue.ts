@@ -257,7 +257,7 @@ export const CATALOGUE = {
   HUB_OTHER_SESSION: {
     status: 400,
     message:
-      'The link is for another bearer than the one logged in to the hub in this browser. Log out first, or confirm with "replaces_session".',
+      'This browser is logged in to the hub as another bearer than that of the link. Log out first, or send "replaces_session": true.',
   },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this. Log in as one.' },
   IDENTITY_NOT_FOUND: { status: 404, message: 'No such identity exists. Check the identity id.' },

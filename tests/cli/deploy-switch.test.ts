@@ -67,7 +67,7 @@ test('deploy --detach: returns after the upload, and the check and the switch go
   expect(log).toContain('a lobby of it was ready after');
   expect(log).not.toContain(muster.administrator_token);
 
-  // What is wrong with the files is still the exit code of the command; a lobby that does not get ready is in the log.
+  // What is wrong with the files is still the exit code of the command; a lobby that does not become ready is in the log.
   await Bun.write(join(room.folder, 'server.ts'), `console.log('it begins'); process.exit(7);`);
   const broken = JSON.parse((await room.run('deploy', '--message', 'broken', '--detach', '--json')).stdout);
   await waitFor(async () => (await Bun.file(broken.detached.log).text()).includes('it begins'), 'the failure');
@@ -75,7 +75,7 @@ test('deploy --detach: returns after the upload, and the check and the switch go
   for (const { log: file } of [detached, broken.detached]) await rm(resolve(file, '..'), { recursive: true });
 }, 300_000);
 
-test('deploy --version: puts a namespace on the version that another has tried, from any folder', async () => {
+test('deploy --version: puts a namespace on the version that another has checked, from any folder', async () => {
   const room = await makeRoom('promoted');
   expect((await room.run('deploy', 'staging', '--message', 'tried')).exit_code).toBe(0);
   expect(await room.liveVersion()).not.toBe('tried');

@@ -208,7 +208,7 @@ test('init and deploy: a folder with a server and a site goes live, and an uncha
   expect(await liveVersion()).toBe('the first');
 }, 300_000);
 
-test('deploy: a version whose lobby does not get ready does not go live, and the log of its server is shown', async () => {
+test('deploy: a version whose lobby does not become ready does not go live, and the log of its server is shown', async () => {
   const { folder, run, liveVersion } = await makeFolder('breaking', {
     'muster.yaml': 'game: breaking\nbuild: {path: server.ts}',
   });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { portOf } from '../../src/cli/url-parts.ts';
 import { createApi } from '../support/api.ts';
-import { openForwardProxy } from '../support/forward-proxy.ts';
+import { openForwardProxy, through } from '../support/forward-proxy.ts';
 import { COMMAND, type Home, makeHome } from '../support/program.ts';
 import { ROOM_SOURCE } from '../support/room.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
@@ -179,7 +179,7 @@ async function readServers(
   return (await api.ok('GET', path, { token })).servers;
 }
 
-test('dev: q ends servers that wait for room and a version that is being tried; none of them starts again', async () => {
+test('dev: q ends servers that wait for room and a version that is being checked; none of them starts again', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const full = startDev({ MUSTER_SERVERS_MAX: '1' });
@@ -198,9 +198,9 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
 
   await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
   const stuck = startDev();
-  const tried = await waitFor(
+  const checked = await waitFor(
     async () => (await readServers('deploy-check').catch(() => [])).find((one) => one.started_at && !one.destroyed_at),
-    'a version to be tried',
+    'a version to be checked',
   );
   stuck.write('q');
   expect(await stuck.exited).toBe(0);
@@ -212,12 +212,12 @@ test('dev: q ends servers that wait for room and a version that is being tried; 
   const servers = [...(await readServers('prod')), ...(await readServers('deploy-check'))];
   expect(servers.find(({ id }) => id === waiting.id)).toMatchObject({ destroyed_at: expect.any(Number) });
   expect(servers.find(({ id }) => id === waiting.id)).not.toHaveProperty('started_at');
-  expect(servers.find(({ id }) => id === tried.id)).toMatchObject({ destroyed_at: expect.any(Number) });
+  expect(servers.find(({ id }) => id === checked.id)).toMatchObject({ destroyed_at: expect.any(Number) });
   next.write('q');
   expect(await next.exited).toBe(0);
 }, 300_000);
 
-test('dev: q ends the version that is being tried on the service of another dev', async () => {
+test('dev: q ends the version that is being checked on the service of another dev', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const first = startDev();
@@ -227,19 +227,17 @@ test('dev: q ends the version that is being tried on the service of another dev'
   await Bun.write(join(other_folder, 'muster.yaml'), idle.replace('tanks', 'planes').replace('site: public\n', ''));
   await Bun.write(join(other_folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
   const other = startDev({}, other_folder);
-  const readTriedServers = async () => (await readServers('deploy-check', 'planes')).filter((one) => !one.destroyed_at);
-  await waitFor(async () => (await readTriedServers().catch(() => [])).length > 0, 'a version to be tried');
+  const readCheckedServers = async () =>
+    (await readServers('deploy-check', 'planes')).filter((one) => !one.destroyed_at);
+  await waitFor(async () => (await readCheckedServers().catch(() => [])).length > 0, 'a version to be checked');
   other.write('q');
   expect(await other.exited).toBe(0);
   // An idle lobby would be started again.
-  await waitFor(async () => (await readTriedServers()).length === 0, 'its servers to end');
+  await waitFor(async () => (await readCheckedServers()).length === 0, 'its servers to end');
   first.write('q');
   expect(await first.exited).toBe(0);
   await rm(other_folder, { recursive: true });
 }, 300_000);
-
-/** Settings with which all requests go through a proxy, also those to this machine. */
-const through = ({ url }: { url: string }) => ({ HTTP_PROXY: url, NO_PROXY: '' });
 
 test('dev: lobbies of an old version that cannot be ended keep nothing from being live', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
@@ -274,8 +272,9 @@ test('dev: q ends it also if the service does not answer', async () => {
   let is_silent = false;
   await using proxy = await openForwardProxy({ answerFor: () => (is_silent ? 'no answer' : undefined) });
   const terminal = startDev(through(proxy));
-  const isTried = async () => (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
-  await waitFor(isTried, 'a version to be checked');
+  const isBeingChecked = async () =>
+    (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
+  await waitFor(isBeingChecked, 'a version to be checked');
   is_silent = true;
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
@@ -438,7 +437,7 @@ test('dev: a verification server on this machine is called', async () => {
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
   const terminal = startDev();
   await waitForOutput(terminal, 'The first version: live after');
-  // The try is a find, so it was verified too.
+  // The check is a find, so it was verified too.
   expect(terminal.output()).toContain('a lobby of it was ready after');
   await findSeat(terminal.output());
   expect(requests.length).toBeGreaterThanOrEqual(2);

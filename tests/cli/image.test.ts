@@ -153,7 +153,7 @@ describe('deploy: a Dockerfile', () => {
   }, 300_000);
 });
 
-describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, tried and goes live,', () => {
+describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, checked and goes live,', () => {
   const muster = shareService({ MUSTER_CONTAINERS: 'on' });
 
   test.each(BUILDERS)(

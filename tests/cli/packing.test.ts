@@ -1,16 +1,26 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
-import { chmod, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { toFailure } from '../../src/cli/failure.ts';
 import { packServer } from '../../src/cli/project/package.ts';
 
 let home: string;
+/** The directory for temporary files while this file runs: others write to that of the machine meanwhile. */
+let temporary: string;
+const { TMPDIR } = process.env;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'muster-packing-'));
+  temporary = join(home, 'temporary');
+  await mkdir(temporary);
+  process.env.TMPDIR = temporary;
 });
-afterAll(() => rm(home, { recursive: true, force: true }));
+afterAll(async () => {
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+  await rm(home, { recursive: true, force: true });
+});
 
 const COMMAND = ['./server'];
 
@@ -22,8 +32,7 @@ test('packing: a directory is compressed to a file, which is deleted after use; 
   const server = await packServer({ path, command: COMMAND });
   const content = await server.open();
   const tar = await Bun.zstdDecompress(await content.blob.bytes());
-  const written = () => readdirSync(tmpdir()).filter((name) => name.startsWith('muster-archive-'));
-  expect(written()).not.toEqual([]);
+  expect(readdirSync(temporary)).not.toEqual([]);
   const digest = new Bun.CryptoHasher('sha256').update(JSON.stringify(COMMAND)).update(tar).digest('hex');
   expect(server.digest).toBe(digest);
   const files = await new Bun.Archive(tar).files();
@@ -33,7 +42,7 @@ test('packing: a directory is compressed to a file, which is deleted after use; 
     ['server', 0],
   ]);
   await content[Symbol.asyncDispose]();
-  expect(written()).toEqual([]);
+  expect(readdirSync(temporary)).toEqual([]);
 
   expect((await packServer({ path, command: COMMAND })).digest).toBe(digest);
   await Bun.write(join(path, 'data/large'), 'another');
@@ -47,7 +56,7 @@ test('packing: a file that is changed before it is packed ends it, although its 
   await Bun.write(join(path, 'server'), 'BBBB');
   const error: unknown = await server.open().catch((reason: unknown) => reason);
   expect(toFailure(error)?.message).toContain('changed while it was packed');
-  expect(readdirSync(tmpdir()).filter((name) => name.startsWith('muster-archive-'))).toEqual([]);
+  expect(readdirSync(temporary)).toEqual([]);
 });
 
 test('packing: a file that cannot be read, or that changes meanwhile, ends it, and nothing is left', async () => {
@@ -56,7 +65,6 @@ test('packing: a file that cannot be read, or that changes meanwhile, ends it, a
     // Has no size, and a content.
     ['/proc/self/status', 'changed while it was packed'],
   ];
-  const before = readdirSync(tmpdir());
   for (const [index, [target, message]] of WRONG.entries()) {
     const path = join(home, `wrong-${index}`);
     await Bun.write(join(path, 'server'), '');
@@ -64,6 +72,5 @@ test('packing: a file that cannot be read, or that changes meanwhile, ends it, a
     const error: unknown = await packServer({ path, command: COMMAND }).catch((reason: unknown) => reason);
     expect(toFailure(error)?.message).toContain(message);
   }
-  const left = readdirSync(tmpdir()).filter((name) => !before.includes(name));
-  expect(left.filter((name) => name.startsWith('muster-archive-'))).toEqual([]);
+  expect(readdirSync(temporary)).toEqual([]);
 });

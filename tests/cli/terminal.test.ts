@@ -106,7 +106,7 @@ test('terminal: lobbies watch writes each lobby on one line of a narrow terminal
   expect((await run('lobbies', '--game', game.game_id)).stdout).not.toContain('\u001b');
 }, 300_000);
 
-test('terminal: a command whose reader has ended stops, also if it ignores the end of its terminal as below nohup', async () => {
+test('terminal: a command whose reader has ended stops, also under nohup', async () => {
   const file = resolve(import.meta.dir, '../../src/cli/terminal.ts');
   const script = `const { terminal } = await import(${JSON.stringify(file)});
 for (;;) { terminal.line('a line'); await Bun.sleep(1); }`;

@@ -107,7 +107,7 @@ const isAnswered = (url: string) =>
   );
 
 describe('muster test: refuses', () => {
-  test('settings that there are not', async () => {
+  test('unknown settings', async () => {
     const refused = await run(['--', 'true'], { env: { MUSTER_SEAT_TIMOUT_MS: '1000' } });
     expect([refused.exit_code, refused.stderr]).toEqual([
       1,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openForwardProxy } from '../support/forward-proxy.ts';
+import { openForwardProxy, through } from '../support/forward-proxy.ts';
 import { readToEnd } from '../support/processes.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { ROOM_SOURCE } from '../support/room.ts';
@@ -13,9 +13,6 @@ import { waitFor } from '../support/wait.ts';
 const MIB = 1024 ** 2;
 /** Parts have 8 MiB, and four are sent at once. */
 const PARTS = 6;
-
-/** Settings with which all requests go through a proxy, also those to this machine. */
-const through = ({ url }: { url: string }) => ({ HTTP_PROXY: url, NO_PROXY: '' });
 
 const muster = shareService();
 let home: string;

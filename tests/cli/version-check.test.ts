@@ -77,7 +77,7 @@ test('deploy: no server of a checked version keeps running, also none of its idl
   const lobbiesIn = async (namespace: string) =>
     JSON.parse((await run('lobbies', '--namespace', namespace, '--json')).stdout).lobbies.length;
   await waitFor(async () => (await lobbiesIn('prod')) === 1, 'the idle lobby that players get');
-  await waitFor(async () => (await lobbiesIn('deploy-check')) === 0, 'the lobbies of the try to end');
+  await waitFor(async () => (await lobbiesIn('deploy-check')) === 0, 'the lobbies of the check to end');
   const { game } = await findGame('idle');
   const [first] = game.versions.toSorted((one: { create_ts: string }, other: { create_ts: string }) =>
     one.create_ts.localeCompare(other.create_ts),
@@ -91,17 +91,17 @@ test('deploy: ctrl-C and SIGTERM in the middle of a check end its lobby, and the
   expect(await run('deploy', '--message', 'good')).toMatchObject({ exit_code: 0 });
   await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
   const in_check = ['--namespace', 'deploy-check', '--json'];
-  const isTried = async () => JSON.parse((await run('servers', ...in_check)).stdout).servers.length > 0;
+  const isBeingChecked = async () => JSON.parse((await run('servers', ...in_check)).stdout).servers.length > 0;
   const expectNothingLeft = async () => {
     expect(JSON.parse((await run('lobbies', ...in_check)).stdout).lobbies).toEqual([]);
     const status = JSON.parse((await run('status', ...in_check)).stdout);
     expect(status.version.display_name).toBe('0.0.1');
-    await waitFor(async () => !(await isTried()), 'the server of the try to end');
+    await waitFor(async () => !(await isBeingChecked()), 'the server of the check to end');
     expect(await liveVersion()).toBe('good');
   };
 
   const typed = openIn(['deploy']);
-  await waitFor(isTried, 'the try');
+  await waitFor(isBeingChecked, 'the check');
   typed.pressCtrlC();
   expect([await typed.exited, typed.output()]).toEqual([
     130,
@@ -110,7 +110,7 @@ test('deploy: ctrl-C and SIGTERM in the middle of a check end its lobby, and the
   await expectNothingLeft();
 
   const terminated = start(['deploy', '--json']);
-  await waitFor(isTried, 'the try');
+  await waitFor(isBeingChecked, 'the check');
   terminated.kill('SIGTERM');
   const { exit_code, stderr } = await readToEnd(terminated);
   expect(exit_code).toBe(130);

@@ -83,3 +83,8 @@ export async function openForwardProxy({ answerFor }: ForwardProxyOptions = {}):
     },
   };
 }
+
+/** Returns settings with which all requests go through a proxy, also those to this machine. */
+export function through({ url }: Pick<ForwardProxy, 'url'>) {
+  return { HTTP_PROXY: url, NO_PROXY: '' };
+}

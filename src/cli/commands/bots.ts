@@ -33,11 +33,13 @@ const WITHOUT_RECEIPT = /^(API_|HTTP_|no answer)/;
 
 /** Lets bots play. A signal such as ctrl-C ends them before their time, and their figures are shown. */
 export async function bots(wanted: string, options: BotsOptions): Promise<void> {
-  const play = { options, onEnd: showFigures };
-  await doStoppable({ work: (stopping) => playBots(wanted, { ...play, stopping }), describeStop: () => 'Stopped.' });
+  await doStoppable({
+    work: (stopping) => playBots(wanted, { options, stopping, onEnd: showFigures }),
+    describeStop: () => 'Stopped.',
+  });
 }
 
-interface PlayBots {
+interface BotsRun {
   options: BotsOptions;
   stopping: AbortSignal;
   /** Called with the figures when the bots have played, also if something failed. */
@@ -46,10 +48,10 @@ interface PlayBots {
 
 /**
  * Lets bots play in a namespace for a time, or until a stop: each finds a seat, opens a WebSocket to its game server, stays,
- * leaves, and begins again. Passes their figures to `onEnd`. Throws if something happened that must not happen to any player, if the limits
- * of one address refused bots, or if they were stopped.
+ * leaves, and begins again. Passes their figures to `onEnd`. Throws if something happened that must not happen to any player,
+ * if the limits of one address refused bots, or if they were stopped.
  */
-export async function playBots(wanted: string, { options, stopping, onEnd }: PlayBots): Promise<void> {
+export async function playBots(wanted: string, { options, stopping, onEnd }: BotsRun): Promise<void> {
   const count = Number(wanted);
   if (!Number.isInteger(count) || count < 1 || count > BOTS_MAX) {
     throw new Failure(`"${wanted}" is not a number of bots: write 1 to ${BOTS_MAX}.`, EXIT.wrong_use);

@@ -196,11 +196,12 @@ class DevRun {
 /** Opens a session with the administrator's token of this machine or, if that is of another service, with that of a login. */
 async function openSession(here: SharedOptions & { url: string }, signal: AbortSignal): Promise<Session> {
   const local = readLocalToken();
-  for (const token of local ? [{ token: local.token }, {}] : [{}]) {
-    const session = await Session.open({ ...here, ...token }, signal);
-    const { token: chosen } = session.api;
-    if (chosen !== undefined && (await refusalOf(here.url, chosen)) === undefined) return session;
+  if (local && (await refusalOf(here.url, local.token)) === undefined) {
+    return await Session.open({ ...here, token: local.token }, signal);
   }
+  const session = await Session.open(here, signal);
+  const { token } = session.api;
+  if (token !== undefined && (await refusalOf(here.url, token)) === undefined) return session;
   throw new Failure(foreignService(here.url));
 }
 
@@ -212,8 +213,8 @@ function foreignService(url: string): string {
 }
 
 /**
- * Asks before a service is used that was started elsewhere, because others may play there: one whose token is not that of this
- * folder's data directory. Throws a Failure if the answer is not yes, and without a terminal.
+ * Asks before it uses a service that was started elsewhere, because others may play there. A service is from elsewhere if its
+ * token is not in this folder's data directory. Throws a Failure if the answer is not yes, and without a terminal.
  */
 async function confirmUse({ api }: Session, signal: AbortSignal): Promise<void> {
   const local = readLocalToken();
@@ -222,7 +223,7 @@ async function confirmUse({ api }: Session, signal: AbortSignal): Promise<void> 
   if (!process.stdin.isTTY) throw new Failure(`${warning} To use it: muster dev --yes`, EXIT.wrong_use);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    // ctrl-C is no answer.
+    // ctrl-C means no.
     const answer = await asking.question(`${warning} Use it? [y/N] `, { signal }).catch(() => '');
     if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('Nothing was changed.');
   } finally {

@@ -15,14 +15,14 @@ interface RunningLobby {
   total_player_count: number;
 }
 
-interface LiveLobbies {
+interface RunningLobbies {
   lobbies: RunningLobby[];
 }
 
 /** Lists the running lobbies of a namespace. */
 export async function listLobbies(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const answer = await session.api.get<LiveLobbies>(paths.runningLobbies(await session.scope()));
+  const answer = await session.api.get<RunningLobbies>(paths.runningLobbies(await session.scope()));
   session.show(answer, (output) => showLobbies(output, answer.lobbies));
 }
 
@@ -56,7 +56,7 @@ export async function deleteLobby(given: string, options: SharedOptions): Promis
 
 async function findLobby(session: Session, given: string): Promise<{ lobby: RunningLobby; scope: Scope }> {
   const scope = await session.scope();
-  const { lobbies } = await session.api.get<LiveLobbies>(paths.runningLobbies(scope));
+  const { lobbies } = await session.api.get<RunningLobbies>(paths.runningLobbies(scope));
   return { scope, lobby: pick(lobbies, given, ({ lobby_id }) => lobby_id, 'lobby') };
 }
 

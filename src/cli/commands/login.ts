@@ -32,10 +32,10 @@ export async function login(given_url: string | undefined, options: SharedOption
   // A redirect or a wrong address is found before the token is sent.
   await new ApiCaller(url, undefined).get('/cloud/bootstrap');
   const token = given ?? (await localToken(url)) ?? (await linkToken(url));
-  const refusal = await refusalOf(url, token);
-  if (refusal) {
+  const failure = await refusalOf(url, token);
+  if (failure) {
     const words = `${url} refused the token: it is of another service, has expired or was revoked. Use another token.`;
-    throw new Failure(words, EXIT.not_logged_in, refusal.refusal);
+    throw new Failure(words, EXIT.not_logged_in, failure.refusal);
   }
   writeToken(url, token);
   // Another service's profile stays. As with "muster use URL", the new one has the address as its name.

@@ -9,7 +9,7 @@ export function listenForKeys(actions: Record<string, () => void>): Disposable {
   };
   stdin.setRawMode(true);
   stdin.on('data', onData);
-  // A question before has paused it.
+  // `confirmUse` may have paused it.
   stdin.resume();
   return {
     [Symbol.dispose]() {

@@ -8,8 +8,8 @@ import type { Scope, Session } from '../session.ts';
 import { describeEnding, type LobbyEnding } from './lobby-ending.ts';
 
 interface LiveFolderOptions {
-  ending: Pick<LobbyEnding, 'end'>;
-  /** Called with the files and directories whose changes are to be put live. */
+  ending: LobbyEnding;
+  /** Called before each deploy with the files and directories to watch. */
   onSources: (paths: string[]) => void;
   signal: AbortSignal;
 }

@@ -50,19 +50,18 @@ export class LobbyEnding {
     const wanted = lobbies.filter((lobby) => isWanted(lobby) && !this.#closed.has(lobby.lobby_id));
     const played = wanted.filter(({ total_player_count }) => total_player_count > 0);
     const empty = wanted.filter((lobby) => !played.includes(lobby));
-    for (const { lobby_id } of played) this.#closed.add(lobby_id);
-    const [ended, closed] = await Promise.all([
+    const [ends, closes] = await Promise.all([
       settleEach(empty, ({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)),
-      settleEach(played, ({ lobby_id }) => closeLobby(this.session, this.scope, lobby_id)),
+      settleEach(played, ({ lobby_id }) => this.#close(lobby_id)),
     ]);
-    for (const { lobby_id } of closed.failed) this.#closed.delete(lobby_id);
-    if (closed.done.length > 0) {
-      const wait = this.#endLater(closed.done)
+    const closed = resultsOf(closes);
+    if (closed.length > 0) {
+      const wait = this.#endLater(closed)
         .catch(this.options.onError)
         .finally(() => void this.#waits.delete(wait));
       this.#waits.add(wait);
     }
-    throwFirst([...ended.errors, ...closed.errors]);
+    throwFirst([...ends, ...closes]);
     return { ended_count: empty.length, closed_count: played.length };
   }
 
@@ -71,43 +70,52 @@ export class LobbyEnding {
     await Promise.all(this.#waits);
   }
 
-  async #endLater(lobbies: RunningLobby[]): Promise<void> {
+  /** Closes a lobby. Returns its id. */
+  async #close(lobby_id: string): Promise<string> {
+    this.#closed.add(lobby_id);
+    try {
+      await closeLobby(this.session, this.scope, lobby_id);
+    } catch (error) {
+      this.#closed.delete(lobby_id);
+      throw error;
+    }
+    return lobby_id;
+  }
+
+  async #endLater(lobby_ids: string[]): Promise<void> {
     const { signal, onEnded } = this.options;
     await pause(NOTICE_MS, signal);
     if (signal.aborted) return;
-    const { done, errors } = await settleEach(lobbies, ({ lobby_id }) => endLobby(this.session, this.scope, lobby_id));
-    for (const { lobby_id } of lobbies) this.#closed.delete(lobby_id);
-    if (done.length > 0) onEnded(done.length);
-    throwFirst(errors);
+    const ends = await settleEach(lobby_ids, (lobby_id) => this.#endClosed(lobby_id));
+    const ended_count = resultsOf(ends).length;
+    if (ended_count > 0) onEnded(ended_count);
+    throwFirst(ends);
+  }
+
+  async #endClosed(lobby_id: string): Promise<void> {
+    try {
+      await endLobby(this.session, this.scope, lobby_id);
+    } finally {
+      this.#closed.delete(lobby_id);
+    }
   }
 }
 
-interface Outcomes {
-  /** Lobbies with which it succeeded. */
-  done: RunningLobby[];
-  failed: RunningLobby[];
-  errors: unknown[];
+/** Does something with each item, also if it fails with others. */
+function settleEach<Item, Result>(
+  items: Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<PromiseSettledResult<Result>[]> {
+  return Promise.allSettled(items.map(work));
 }
 
-/** Does something with each lobby, also if it fails with others. */
-async function settleEach(lobbies: RunningLobby[], work: (lobby: RunningLobby) => Promise<void>): Promise<Outcomes> {
-  const outcomes: Outcomes = { done: [], failed: [], errors: [] };
-  await Promise.all(
-    lobbies.map((lobby) =>
-      work(lobby).then(
-        () => void outcomes.done.push(lobby),
-        (error: unknown) => {
-          outcomes.failed.push(lobby);
-          outcomes.errors.push(error);
-        },
-      ),
-    ),
-  );
-  return outcomes;
+function resultsOf<Result>(settled: PromiseSettledResult<Result>[]): Result[] {
+  return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
-function throwFirst(errors: unknown[]): void {
-  if (errors.length > 0) throw errors[0];
+function throwFirst(settled: PromiseSettledResult<unknown>[]): void {
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 /** Returns words about lobbies that end, such as `2 lobbies ended, 1 is closed and ends in 2 s`. */

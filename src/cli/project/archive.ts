@@ -1,13 +1,11 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
 import { Failure } from '../failure.ts';
 import type { ProjectFile } from './files.ts';
 import type { PackageContent } from './package.ts';
+import { writeContent } from './temporary-content.ts';
 
 /** The files of a directory as one tar, which is never in memory as a whole. */
 export interface Archive {
@@ -37,9 +35,6 @@ export async function writeArchive(
   how: object,
   { digest, stopping }: { digest: string; stopping: AbortSignal | undefined },
 ): Promise<PackageContent> {
-  const directory = await mkdtemp(join(tmpdir(), 'muster-archive-'));
-  const remove = () => rm(directory, { recursive: true, force: true });
-  const file = join(directory, 'server.tar.zst');
   const hasher = startDigest(how);
   async function* hash(tar: AsyncIterable<Uint8Array>) {
     for await (const bytes of tar) {
@@ -47,18 +42,12 @@ export async function writeArchive(
       yield bytes;
     }
   }
-  try {
+  return await writeContent('server.tar.zst', async (file) => {
     await streamArchive(archive, (tar) =>
       pipeline(tar, hash, createZstdCompress(), createWriteStream(file), { signal: stopping }),
     );
     if (hasher.digest('hex') !== digest) throw new Failure(HAS_CHANGED);
-  } catch (error) {
-    await remove();
-    // A failed write, unlike a failed open, does not name its file.
-    if (error instanceof Error && 'syscall' in error && !('path' in error)) Object.assign(error, { path: file });
-    throw error;
-  }
-  return { blob: Bun.file(file), [Symbol.asyncDispose]: remove };
+  });
 }
 
 /** Passes the tar to a reader. Throws the error of the reader, which also gets that of a file that cannot be read. */

@@ -1,7 +1,7 @@
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { environmentWith } from '../environment.ts';
@@ -11,6 +11,7 @@ import { terminal } from '../terminal.ts';
 import { describeSecrets, type LeftOut, listLeftOut, nameSome } from './files.ts';
 import type { PackageContent, ServerPackage } from './package.ts';
 import type { Build } from './project-file.ts';
+import { writeContent } from './temporary-content.ts';
 
 /** A program that builds images. */
 interface Builder {
@@ -128,20 +129,14 @@ async function works(command: string[]): Promise<boolean> {
 
 /** Writes an image to a compressed file. */
 async function saveImage(builder: Builder, image: string, stopping?: AbortSignal): Promise<PackageContent> {
-  const directory = await mkdtemp(join(tmpdir(), 'muster-image-'));
-  const remove = () => rm(directory, { recursive: true, force: true });
-  const [saved, compressed] = [join(directory, 'image.tar'), join(directory, 'image.tar.zst')];
-  try {
+  return await writeContent('image.tar.zst', async (file) => {
+    const saved = join(dirname(file), 'image.tar');
     await run([builder.name, ...builder.save(image, saved)], stopping);
     await showWhile('build    compressing the image', () =>
-      pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(compressed), { signal: stopping }),
+      pipeline(createReadStream(saved), createZstdCompress(), createWriteStream(file), { signal: stopping }),
     );
     await rm(saved);
-  } catch (error) {
-    await remove();
-    throw error;
-  }
-  return { blob: Bun.file(compressed), [Symbol.asyncDispose]: remove };
+  });
 }
 
 /** Runs a program to its end, with all its output on stderr. A stop ends it. */

@@ -29,7 +29,7 @@ const Build = Type.Object(
       Type.String({
         pattern: '^linux/[a-z0-9/]+$',
         description:
-          'The platform of the image that the dockerfile makes: linux/amd64 or linux/arm64, as the machine of the service has. Default: that of this machine.',
+          "The platform of the image that the dockerfile makes: linux/amd64 or linux/arm64, whichever the service's machine runs. Default: that of this machine.",
       }),
     ),
     isolation: Type.Optional(

@@ -15,12 +15,12 @@ const ATTEMPTS_MAX = 10;
 const PAUSE_MAX_MS = { first: 1_000, last: 16_000 };
 /** Errors of a find in a game mode that needs more than a token, or takes no finds. They say nothing about the server. */
 const NOT_CHECKED = /^(CAPTCHA_|VERIFICATION_|MATCHMAKER_(VERIFICATION_|FIND_DISABLED|IDENTITY_REQUIRED))/;
-/** Errors of a lobby whose server did not get ready. */
+/** Errors of a lobby whose server did not become ready. */
 const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
 
 /**
- * Tries a version: one lobby of it must get ready. Returns a sentence about it. Throws a Failure with the last lines of the
- * server's log if it does not. Leaves nothing of the version running, also if the session is stopped.
+ * Checks a version: one lobby of it must become ready. Returns a sentence about it. Throws a Failure with the last lines of
+ * the server's log if it does not. Leaves nothing of the version running, also if the session is stopped.
  */
 export async function checkVersion(session: Session, scope: Scope, version_id: string): Promise<string> {
   const namespace = await ensureCheckNamespace(session, scope);
@@ -121,7 +121,7 @@ async function checkGameMode(session: Session, { scope, player, game_mode_id }: 
       const advice = 'To switch without a check: muster deploy --no-check';
       return { is: 'failed', failure: new Failure(`${words} ${advice}`, exit_code, refusal) };
     }
-    const what = 'A lobby of the new version did not get ready, so nothing was switched';
+    const what = 'A lobby of the new version did not become ready, so nothing was switched';
     return { is: 'failed', failure: new Failure(`${what} (${message}). Its log:\n${await lastLines(session, scope)}`) };
   }
 }

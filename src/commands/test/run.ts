@@ -144,7 +144,7 @@ async function startThrowaway(game_name: string): Promise<Throwaway> {
     async [Symbol.asyncDispose]() {
       if (!(await end(service))) {
         console.error(
-          'The service was killed, or did not end in time. Ending what the tests, it and its database left.',
+          'The service was killed, or did not end in time. Ending the processes that it and the tests left.',
         );
         const variables = await ready;
         if (variables) await endProcessesOf(variables);

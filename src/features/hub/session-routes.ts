@@ -12,7 +12,7 @@ const PATH = '/hub/session';
 
 /**
  * Pages log in and renew their tokens without a caller, so this counts all browsers behind one address. Secrets are too long
- * to be guessed. The window is short, because pages that retried while the database was away would wait for its end.
+ * to be guessed. The window is short, so that pages that retried during a database outage soon get through again.
  */
 const SESSIONS = inEachMinute('hub-sessions', 600);
 

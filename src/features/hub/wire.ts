@@ -12,7 +12,7 @@ export const LogInBody = Type.Object({
   replaces_session: Type.Optional(
     Type.Boolean({
       description:
-        "Whether the link may replace a session of another bearer. By default, it is refused with HUB_OTHER_SESSION, and stays valid, because anyone's link could lead there.",
+        'Whether the link may replace the session of another bearer. By default, the request is refused with HUB_OTHER_SESSION, because anyone can send a link. The link then stays valid.',
     }),
   ),
 });

@@ -1,6 +1,7 @@
 // A worker, which its page starts and ends. It lets bots play, because game servers have addresses of their own, which the
 // policy of the page does not let the page reach. Or it solves one proof of work.
 import { type BotSeat, toSocketUrl } from '../../shared/ports.ts';
+import { ANSWER_WITHIN_MS } from '../../shared/request-time.ts';
 import { solveWork } from './proof-of-work.ts';
 import { type BotsOrder, WITHOUT_CRYPTOGRAPHY, type WorkerOrder } from './protocol.ts';
 import { Tally } from './tally.ts';
@@ -9,8 +10,6 @@ const REPORT_EVERY_MS = 250;
 const STAY_MS = { min: 1_000, max: 8_000 };
 const PAUSE_AFTER_REFUSAL_MS = 1_000;
 const OPEN_WITHIN_MS = 10_000;
-/** Longer than a service takes for any request. */
-const ANSWER_WITHIN_MS = 250_000;
 /** A browser sends no more requests to one host at once, and fails waiting ones if there are many. */
 const FINDS_AT_ONCE = 6;
 /** A browser slows down sockets if more of them open at once, and allows 255 in all. */

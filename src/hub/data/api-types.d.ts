@@ -2322,7 +2322,7 @@ export interface components {
     CreateHubSessionRequest: {
       /** @description The text after `#login=` in the URL of a link. */
       code: string;
-      /** @description Whether the link may replace a session of another bearer. By default, it is refused with HUB_OTHER_SESSION, and stays valid, because anyone's link could lead there. */
+      /** @description Whether the link may replace the session of another bearer. By default, the request is refused with HUB_OTHER_SESSION, because anyone can send a link. The link then stays valid. */
       replaces_session?: boolean;
     };
     CreateHubSessionResponse: Record<string, never>;

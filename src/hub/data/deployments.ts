@@ -38,6 +38,7 @@ export async function deploy(target: Target, version_id: string): Promise<void> 
   const move = (id: string) => () => put(VERSION, scopeOf(target), { version_id: id });
   const done = `${name_id}: ${versionName(game, before)} → ${versionName(game, version_id)}. Running lobbies go on.`;
   const undo = async () => {
+    // Not `get`, which repeats until it is answered: an action fails instead.
     const now = await callApi<Answer<typeof NAMESPACE, 'get'>>('GET', toPath(NAMESPACE, scopeOf(target)));
     if (now.namespace.version_id !== version_id) {
       throw new Error(`${name_id} has another version by now. Nothing was undone.`);
@@ -59,13 +60,12 @@ export function useDeployments(target: Target | undefined): Deployments {
   const shown = useShown(live);
   useEffect(() => {
     if (!target) return;
+    const showUnlessLeft = (next: Deployments) => {
+      if (!shown.aborted) known.value = next;
+    };
     void get(HISTORY, scopeOf(target), {}, shown).then(
-      ({ versions }) => {
-        if (!shown.aborted) known.value = { deployments: versions };
-      },
-      (error: Error) => {
-        if (!shown.aborted) known.value = { ...known.value, error };
-      },
+      ({ versions }) => showUnlessLeft({ deployments: versions }),
+      (error: Error) => showUnlessLeft({ ...known.value, error }),
     );
   }, [live]);
   return known.value;

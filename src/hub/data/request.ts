@@ -1,13 +1,15 @@
+import { ANSWER_WITHIN_MS } from '../../shared/request-time.ts';
+
 /** Statuses by which a proxy says that the service is away. */
 const AWAY = [502, 503, 504];
 /** The pause after a request without an answer. */
 const RETRY_AFTER_MS = 2_000;
 /** How long a request may take. A connection that has died silently gives no answer, and no failure for minutes. */
-const ANSWER_WITHIN_MS = {
+const WITHIN_MS = {
   /** More than the 50 s after which a service answers by default. A page sends it again. */
   read: 60_000,
-  /** More than any service is set to take: a page cannot tell whether the change was made. */
-  change: 250_000,
+  /** A page cannot tell whether a change without an answer was made, so it waits for longer than a service takes. */
+  change: ANSWER_WITHIN_MS,
 };
 /** The characters of tokens. A browser sends no header with others. */
 const TOKEN = /^[\x21-\x7e]+$/;
@@ -86,7 +88,7 @@ interface RequestOptions {
 /** Sends a request of the API. Throws Refused or Unreachable. */
 export async function request<Answer>(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
   const { bearer, body, until } = options;
-  const { answer_within_ms = method === 'GET' ? ANSWER_WITHIN_MS.read : ANSWER_WITHIN_MS.change } = options;
+  const { answer_within_ms = method === 'GET' ? WITHIN_MS.read : WITHIN_MS.change } = options;
   if (bearer !== undefined && !TOKEN.test(bearer)) {
     const message = 'This is not a Muster token: it has characters that no token has. Copy it again.';
     throw new Refused(401, { code: 'TOKEN_INVALID', message });

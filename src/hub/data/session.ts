@@ -8,7 +8,7 @@ const RENEW_BEFORE_MS = 60_000;
 /** Shorter than for players' clients: few pages of the hub are open, so they do not overload a service that is back. */
 const RETRY_MAX_MS = 4_000;
 /**
- * How long a request for a token that failed stands for further ones. Each path that a page watches asks for a token in its
+ * How long a failed request for a token answers further requests too. Each path that a page watches asks for a token in its
  * own retries, and all pages behind one address share a limit.
  */
 const FAILURE_STANDS_MS = 1_500;
@@ -47,7 +47,7 @@ let starting = new AbortController();
 let started: Promise<void> = Promise.resolve();
 /** The latest token. */
 let token: Promise<Token> | undefined;
-/** A request for a token that stands for further ones: it is under way, or has just failed. */
+/** The request for a token that further callers share: it is under way, or has just failed. */
 let requested: Promise<Token> | undefined;
 /** The token of the share link that led here. */
 let shared: string | undefined;

@@ -17,6 +17,7 @@ const NEARLY = 0.9;
 type Service = Answer<typeof SERVICE, 'get'>;
 type Limit = Service['limits'][number];
 type Loop = Service['loops'][number];
+type WaitingNamespace = Answer<typeof QUEUE, 'get'>['namespaces'][number];
 
 /** What the process uses of each of its limits. */
 export function Limits() {
@@ -62,27 +63,36 @@ export function Queue() {
     <Section title="Queue">
       <Polled path={QUEUE} every_ms={AGAIN_MS}>
         {({ finds, namespaces }) =>
-          finds === 0 ? (
-            <p class="card pad">No find waits for its turn.</p>
-          ) : (
-            <Table heads={['Namespace', 'Finds', 'Seats', 'Longest wait']}>
-              {namespaces.map((one) => (
-                <tr key={one.namespace_id}>
-                  <td>
-                    <QueueName game={one.game_name_id} namespace={one.namespace_name_id} />
-                  </td>
-                  <td>{one.finds}</td>
-                  <td>{one.seats}</td>
-                  <td>
-                    <Age of={one.waiting_since_ts} />
-                  </td>
-                </tr>
-              ))}
-            </Table>
-          )
+          finds === 0 ? <p class="card pad">No find waits for its turn.</p> : <QueueTable namespaces={namespaces} />
         }
       </Polled>
     </Section>
+  );
+}
+
+/** A namespace is a link if its game is one of the administrator's own: others have no page. */
+function QueueTable({ namespaces }: { namespaces: WaitingNamespace[] }) {
+  const own = useLive('/cloud/games', {}).value;
+  const own_games = own.is === 'here' ? own.body.games.map(({ name_id }) => name_id) : [];
+  return (
+    <Table heads={['Namespace', 'Finds', 'Seats', 'Longest wait']}>
+      {namespaces.map(({ namespace_id, game_name_id: game, namespace_name_id: namespace, ...one }) => (
+        <tr key={namespace_id}>
+          <td>
+            {own_games.includes(game) ? (
+              <a href={hrefOf({ game, namespace })}>{`${game} ${namespace}`}</a>
+            ) : (
+              <span>{`${game} ${namespace}`}</span>
+            )}
+          </td>
+          <td>{one.finds}</td>
+          <td>{one.seats}</td>
+          <td>
+            <Age of={one.waiting_since_ts} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -135,12 +145,4 @@ function LoopRow({ loop }: { loop: Loop }) {
       <td>{steps}</td>
     </tr>
   );
-}
-
-/** The name of a namespace, which is a link if its game is one of the administrator's own: others have no page. */
-function QueueName({ game, namespace }: { game: string; namespace: string }) {
-  const own = useLive('/cloud/games', {}).value;
-  const is_own = own.is === 'here' && own.body.games.some(({ name_id }) => name_id === game);
-  const name = `${game} ${namespace}`;
-  return is_own ? <a href={hrefOf({ game, namespace })}>{name}</a> : <span>{name}</span>;
 }
