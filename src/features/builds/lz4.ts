@@ -15,8 +15,8 @@ const SKIPPABLE_MAGIC = /^5.2a4d18$/;
 /** As many as an archive may have entries. A frame may be empty, so the length of the content does not limit them. */
 const FRAMES_MAX = 100_000;
 /**
- * Blocks that all frames may have together: this many, and one more for this many bytes of content. Each block costs time,
- * however short it is. Programs fill blocks of 64 KiB or more, except the last one of a frame.
+ * Maximum number of blocks in all frames together: `free`, and one more for every `content_bytes_each` of content. Each
+ * block costs time, however short it is. Programs fill blocks of 64 KiB or more, except the last one of a frame.
  */
 const BLOCKS_MAX = { free: 100_000, content_bytes_each: 4_096 };
 const IS_RAW = 0x80_00_00_00;
@@ -39,7 +39,7 @@ export async function* decompressLz4(source: AsyncIterable<Uint8Array>): AsyncGe
     if (magic === undefined) return;
     if (frames === FRAMES_MAX) throw new Error(`the lz4 stream has more than ${FRAMES_MAX} frames`);
     if (SKIPPABLE_MAGIC.test(magic)) await input.skip(readLength(await input.take(4)));
-    else if (magic === LZ4_MAGIC) yield* decompressFrame({ input, hashing, pace, buffer, read });
+    else if (magic === LZ4_MAGIC) yield* decompressFrame({ input, hashing, buffer, read });
     else throw new Error(DAMAGED);
   }
 }
@@ -52,7 +52,7 @@ interface OutputBuffer {
   bytes: Buffer;
 }
 
-/** What was read of all frames. */
+/** What was read so far, of all frames together. */
 interface ReadCount {
   blocks: number;
   content_bytes: number;
@@ -61,12 +61,11 @@ interface ReadCount {
 interface FrameSource {
   input: ByteReader;
   hashing: Hashing;
-  pace: () => Promise<void>;
   buffer: OutputBuffer;
   read: ReadCount;
 }
 
-async function* decompressFrame({ input, hashing, pace, buffer, read }: FrameSource): AsyncGenerator<Uint8Array, void> {
+async function* decompressFrame({ input, hashing, buffer, read }: FrameSource): AsyncGenerator<Uint8Array, void> {
   const frame = await readFrameHeader(input, hashing);
   const content_hash = frame.has_content_hash ? hashing.create32(0) : undefined;
   const output_bytes = WINDOW_BYTES + frame.block_bytes_max;

@@ -55,8 +55,8 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
   }
 
   /**
-   * Returns a client that uses the account with the authority, which is found by its key. Creates it if there is none, also
-   * if the authority has forgotten it.
+   * Returns a client for the account of the stored key. The authority creates the account if it does not know the key, or
+   * no longer knows it.
    */
   async function openAccount(): Promise<acme.Client> {
     const makeKey = async () => String(await acme.crypto.createPrivateEcdsaKey());

@@ -77,7 +77,7 @@ export async function saveFailure(queries: Queries, claim: Claim, due_ts: Date):
   await updateClaimed(queries, claim, { due_ts, failures: claim.failures + 1 });
 }
 
-/** Releases a claim whose order was stopped before it ended. The host stays due. */
+/** Releases a claim after its order was stopped. The host stays due. */
 export async function releaseClaim(queries: Queries, claim: Claim): Promise<void> {
   await updateClaimed(queries, claim, {});
 }

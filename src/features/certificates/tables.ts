@@ -8,7 +8,7 @@ export const acmeAccounts = pgTable('acme_accounts', {
   directory: text().primaryKey(),
   /** PEM. */
   key: text().notNull(),
-  /** The address of the account, which earlier releases rely on. */
+  /** The address of the account. Only earlier releases read and write it. */
   url: text(),
 });
 

@@ -3,7 +3,7 @@ import type { SignedLinks } from '../../platform/objects/links.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import { refuseProblem } from '../names.ts';
 import type { Servers } from '../servers/servers.ts';
-import { HISTORY_COLUMNS, historyTimes, type TimeSpan } from './rules.ts';
+import { HISTORY_COLUMNS, historyTimes, type TimeWindow } from './rules.ts';
 
 export const HISTORY_PATH = '/exports/lobby-history.csv';
 export const LOGS_PATH = '/exports/lobby-logs.csv';
@@ -27,7 +27,7 @@ export type Exports = ReturnType<typeof createExports>;
 export function createExports({ lobbies, servers, links }: ExportsDependencies) {
   return {
     /** Returns a link to the history of a game's lobbies that ran within a window. Throws VALIDATION_ERROR. */
-    lobbyHistoryLink(game_id: string, { start, end }: TimeSpan): string {
+    lobbyHistoryLink(game_id: string, { start, end }: TimeWindow): string {
       if (start > end) refuseProblem(['query_start', 'too-late'], 'it is after query_end');
       return links.sign(HISTORY_PATH, { game_id, start: String(start), end: String(end) });
     },
@@ -64,7 +64,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     return { server_id: parameters.get('server_id') ?? '', stream };
   }
 
-  async function* historyRows(game_id: string, window: TimeSpan): AsyncGenerator<Cell[][]> {
+  async function* historyRows(game_id: string, window: TimeWindow): AsyncGenerator<Cell[][]> {
     for await (const page of lobbies.developerApi.pages(game_id, window)) {
       yield page.map((lobby) => {
         const values: Record<string, Cell> = { ...lobby, ...historyTimes(lobby, window) };

@@ -18,8 +18,8 @@ export const HISTORY_COLUMNS = [
   'query_uptime_ms',
 ] as const;
 
-/** A span of time in Unix milliseconds. */
-export interface TimeSpan {
+/** A window of time in Unix milliseconds. */
+export interface TimeWindow {
   start: number;
   end: number;
 }
@@ -27,7 +27,7 @@ export interface TimeSpan {
 /** Returns how long a lobby ran in total and within the window. A running lobby counts up to the window's end. */
 export function historyTimes(
   { create_ts, stop_ts }: Pick<ExportedLobby, 'create_ts' | 'stop_ts'>,
-  { start, end }: TimeSpan,
+  { start, end }: TimeWindow,
 ) {
   const start_ts = create_ts.getTime();
   const stopped = stop_ts?.getTime();

@@ -60,23 +60,23 @@ export function checkFiles(
   splitting: Splitting,
   object_bytes_max: number,
 ): void {
-  const refuse = (error: string) => new ServiceError('UPLOAD_INVALID', { error });
+  const invalid = (error: string) => new ServiceError('UPLOAD_INVALID', { error });
   if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
-    throw refuse(`a path is longer than ${PATH_BYTES_MAX} bytes`);
+    throw invalid(`a path is longer than ${PATH_BYTES_MAX} bytes`);
   }
   const unsafe = files.find(({ content_type = '' }) => !isHeaderSafe(content_type));
   if (unsafe) {
     const expected = 'must have only printable ASCII characters, like "text/html; charset=utf-8"';
-    throw refuse(`the content_type of ${JSON.stringify(unsafe.path)} ${expected}`);
+    throw invalid(`the content_type of ${JSON.stringify(unsafe.path)} ${expected}`);
   }
   const parts = files.reduce((sum, { content_length }) => sum + splitOf(content_length, splitting).parts, 0);
-  if (parts > PARTS_MAX) throw refuse(`it has more than ${PARTS_MAX} parts`);
+  if (parts > PARTS_MAX) throw invalid(`it has more than ${PARTS_MAX} parts`);
   if (!splitting.is_multipart && files.some(({ content_length }) => content_length > object_bytes_max)) {
-    throw refuse(`a file of more than ${object_bytes_max} bytes must be sent in parts (multipart_upload)`);
+    throw invalid(`a file of more than ${object_bytes_max} bytes must be sent in parts (multipart_upload)`);
   }
 }
 
-/** What says where the content of a file is. */
+/** The columns that locate the content of a file that has arrived. */
 export type ArrivedFile = Pick<UploadFileRow, 'upload_id' | 'file_number' | 'object_ids'>;
 
 /**

@@ -31,8 +31,8 @@ export interface Relay {
 type ClientSocket = Socket<Connection | undefined>;
 
 /**
- * Opens a TCP port whose connections lead to a server. With TLS, a renewed certificate is used for new connections, and
- * ends no open one. Throws an error with the code EADDRINUSE if the port is taken.
+ * Opens a TCP port and relays its connections to a server. With TLS, new connections use the renewed certificate, and open
+ * ones go on. Throws an error with the code EADDRINUSE if the port is taken.
  */
 export function openTcpRelay(options: TcpRelayOptions): Relay {
   const { listen, target, quota, traffic: of_server, readCertificate, proxy_protocol, silence = SILENCE } = options;
