@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import ts from 'typescript';
+import { LEVELS } from '../src/platform/events.ts';
+import { Settings } from '../src/settings.ts';
 
 const ROOT = resolve(import.meta.dir, '..');
 /** Longer files are listed as advice, because they may hold two ideas. */
@@ -8,6 +10,8 @@ const LINES_ADVISED_MAX = 300;
 const LINE_LENGTH_MAX = 120;
 /** Pages that are generated, or whose tables a test compares with the code. */
 const WIDE_PAGES = new Set(['docs/errors.md', 'docs/tokens.md', 'docs/isolation.md', 'docs/servers.md']);
+/** A variable of a shell, and those of the tests. */
+const NOT_SETTINGS = /^MUSTER_(PID$|TEST_)/;
 /** Names that do not say what a file holds. */
 const VAGUE_NAMES = /^(index|utils?|helpers?|types|common|misc|.*-?manager)\.tsx?$/;
 
@@ -186,6 +190,35 @@ describe('the house is tidy', () => {
     expect(own.length).toBeGreaterThan(100);
     const isNamed = (path: string) => page.includes(`\`${path}\``) || page.includes(`\`${basename(path)}\``);
     expect(own.filter((path) => !isNamed(path))).toEqual([]);
+  });
+
+  test('pages name every setting, and no other', () => {
+    const pages = ['docs/*.md', 'README.md'].flatMap(listFiles).map(read).join('\n');
+    const settings = Object.keys(Settings.properties);
+    // A name that ends with … stands for all that begin with it.
+    const named = [...new Set(pages.match(/\bMUSTER_[A-Z0-9_]+…?/g) ?? [])];
+    const prefixes = named.flatMap((name) => (name.endsWith('…') ? [name.slice(0, -1)] : []));
+    const isNamed = (setting: string) =>
+      pages.includes(`\`${setting}`) || prefixes.some((prefix) => setting.startsWith(prefix));
+    expect(settings.length).toBeGreaterThan(50);
+    expect(settings.filter((setting) => !isNamed(setting))).toEqual([]);
+    const code = sources.map(read).join('\n');
+    const isKnown = (name: string) => code.includes(name.replace('…', ''));
+    expect(named.filter((name) => !isKnown(name) && !NOT_SETTINGS.test(name))).toEqual([]);
+  });
+
+  test('docs/operating.md has every event, with its level', () => {
+    const levels: Record<string, string> = LEVELS;
+    const page = read('docs/operating.md');
+    const [, section = ''] = page.split('\nThe other events, by level:\n\n');
+    const [list = ''] = section.split('\n\n');
+    const listed = list.split('\n- ').flatMap((item) => {
+      const [level = ''] = item.replace(/^- /, '').split(':');
+      return [...item.matchAll(/`(\w+)`/g)].map(([, name = '']) => ({ name, level }));
+    });
+    expect(listed.length).toBeGreaterThan(30);
+    expect(listed.filter(({ name, level }) => levels[name] !== level)).toEqual([]);
+    expect(Object.keys(levels).filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   });
 
   test('lines of written pages wrap at 120 characters', () => {
