@@ -118,8 +118,8 @@ describe('a transaction', () => {
     expect(await values()).toEqual({ a: 0, b: 0 });
   });
 
-  test("has PostgreSQL's own limits on every connection", async () => {
-    const read = sql`select name, setting from pg_settings where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'application_name')`;
+  test("has PostgreSQL's own limits on every connection, and compiles no queries", async () => {
+    const read = sql`select name, setting from pg_settings where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'application_name', 'jit')`;
     const settings = await Promise.all(
       Array.from({ length: 4 }, () => database.transact((tx) => tx.execute<{ name: string; setting: string }>(read))),
     );
@@ -128,6 +128,7 @@ describe('a transaction', () => {
         application_name: 'muster',
         statement_timeout: '10000',
         idle_in_transaction_session_timeout: '15000',
+        jit: 'off',
       });
     }
   });

@@ -240,6 +240,8 @@ function connect(address: DatabaseAddress, max: number, { connection, ...more }:
       application_name: 'muster',
       statement_timeout: STATEMENT_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      // Queries are short: to compile one takes longer than to run it.
+      jit: 'off',
       ...connection,
     },
   };
