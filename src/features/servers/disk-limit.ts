@@ -7,7 +7,7 @@ import { handleOf } from './rules.ts';
 import { isAbove } from './runtimes/disk-use.ts';
 import type { DiskUse, Runtime } from './runtimes/runtime.ts';
 import * as store from './store.ts';
-import type { ServerRow } from './tables.ts';
+import type { PlacedServer } from './tables.ts';
 
 const EVERY_MS = 5_000;
 /** The largest share of time that is spent on measuring, unless passes would be more than half a minute apart. */
@@ -28,7 +28,7 @@ interface DiskLimitDependencies {
   /** The most that a server may have on the disk. */
   disk_max: DiskUse;
   /** Returns this machine's servers. */
-  listServers(): readonly ServerRow[];
+  listServers(): readonly PlacedServer[];
 }
 
 /** Starts the loop that ends servers of this machine that have more on the disk than they may. */
@@ -36,7 +36,7 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
   const { database, clock, events, runtime, measureDisk, disk_max, listServers, unrecorded_failures } = dependencies;
   let took_ms = 0;
 
-  async function endExcessive(servers: readonly ServerRow[]): Promise<void> {
+  async function endExcessive(servers: readonly PlacedServer[]): Promise<void> {
     const measured = await measureDisk(servers.map(handleOf), disk_max);
     for (const server of servers) {
       const used = measured.get(server.server_id);
@@ -48,7 +48,7 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
    * Ends a server by recording that it failed. If the database does not take that, perhaps because this server has filled its
    * disk, kills the server without it.
    */
-  async function end(server: ServerRow, failure: string): Promise<void> {
+  async function end(server: PlacedServer, failure: string): Promise<void> {
     try {
       await database.transact((tx) => store.setFailed(tx, server, failure, clock.now()));
     } catch (cause) {

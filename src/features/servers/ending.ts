@@ -13,7 +13,7 @@ import { type Logs, PIECE_BYTES_MAX } from './logs.ts';
 import { planRestart } from './restarts.ts';
 import { handleOf, nextStep } from './rules.ts';
 import { BACKLOG_BYTES_MAX, type Runtime, type ServerHandle } from './runtimes/runtime.ts';
-import { LOG_STREAMS, type ServerRow } from './tables.ts';
+import { LOG_STREAMS, type PlacedServer } from './tables.ts';
 
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
 const ALONE_AT_ONCE_MAX = 8;
@@ -42,10 +42,10 @@ interface EndingDependencies {
 }
 
 /** Reports a server whose step failed. The others go on, and it is tried again later. */
-type Fail = (server: Pick<ServerRow, 'server_id'>, cause: unknown) => void;
+type Fail = (server: Pick<PlacedServer, 'server_id'>, cause: unknown) => void;
 
 /** How a killed server ended. */
-type DescribeResult = { end: ServerRow } | { failure: unknown };
+type DescribeResult = { end: PlacedServer } | { failure: unknown };
 
 /** The result of recording an end. */
 type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
@@ -72,12 +72,12 @@ export function createEnding(dependencies: EndingDependencies) {
    * ended; with undefined if that failed and is to be tried again.
    */
   async function kill(
-    servers: ServerRow[],
-    onDone: (server: ServerRow, end: ServerRow | undefined) => void,
+    servers: PlacedServer[],
+    onDone: (server: PlacedServer, end: PlacedServer | undefined) => void,
   ): Promise<void> {
     const left = new Map(servers.map((server) => [server.server_id, server]));
     const describing: Promise<void>[] = [];
-    function take(server_id: string): ServerRow | undefined {
+    function take(server_id: string): PlacedServer | undefined {
       const server = left.get(server_id);
       left.delete(server_id);
       return server;
@@ -88,7 +88,7 @@ export function createEnding(dependencies: EndingDependencies) {
       failAt('kill')(server, cause);
       onDone(server, undefined);
     };
-    async function reportGone(server: ServerRow): Promise<void> {
+    async function reportGone(server: PlacedServer): Promise<void> {
       const described = await describe(server).catch((failure: unknown): DescribeResult => ({ failure }));
       if ('end' in described) return onDone(server, described.end);
       failAt('kill')(server, described.failure);
@@ -114,7 +114,7 @@ export function createEnding(dependencies: EndingDependencies) {
   }
 
   /** Returns for each killed server its row with how it ended, in their order. */
-  async function describeAll(servers: ServerRow[]): Promise<DescribeResult[]> {
+  async function describeAll(servers: PlacedServer[]): Promise<DescribeResult[]> {
     const results = new Map<string, DescribeResult>();
     const fail: Fail = ({ server_id }, failure) => void results.set(server_id, { failure });
     await doTogether(servers, fail, async (some) => {
@@ -134,14 +134,14 @@ export function createEnding(dependencies: EndingDependencies) {
   }
 
   /** Returns a server as it would be recorded if the database had taken why it was ended. */
-  function withFailure(server: ServerRow): ServerRow {
+  function withFailure(server: PlacedServer): PlacedServer {
     const failure = unrecorded_failures.get(server.server_id);
     if (failure === undefined) return server;
     return { ...server, failure, destroyed_at: server.destroyed_at ?? clock.now() };
   }
 
   /** Collects the rest of a server's output. After a crash or a loss, the last line says how the server ended. */
-  async function keepOutput(end: ServerRow): Promise<void> {
+  async function keepOutput(end: PlacedServer): Promise<void> {
     const { server_id, failure } = end;
     // A hostile pod always has more, and its end must not hold up the others of the round.
     const give_up_at = performance.now() + LAST_OUTPUT_MS;
@@ -156,7 +156,7 @@ export function createEnding(dependencies: EndingDependencies) {
    * Finishes a killed server: collects its output, records its end, removes its files. Each part may be repeated. Throws if
    * the end is not recorded.
    */
-  async function finish(end: ServerRow): Promise<void> {
+  async function finish(end: PlacedServer): Promise<void> {
     const { server_id, game_id, exit_code, exit_signal, failure } = end;
     await output_slots.run(game_id, () => keepOutput(end));
     const recorded = await record(end);
@@ -171,7 +171,7 @@ export function createEnding(dependencies: EndingDependencies) {
   }
 
   /** Records ends in one statement. Returns for each whether it was recorded, in their order. */
-  async function recordAll(ends: ServerRow[]): Promise<RecordResult[]> {
+  async function recordAll(ends: PlacedServer[]): Promise<RecordResult[]> {
     const failures = new Map<string, unknown>();
     const restarts = new Map<string, string>();
     const fail: Fail = ({ server_id }, cause) => void failures.set(server_id, cause);
@@ -197,7 +197,7 @@ export function createEnding(dependencies: EndingDependencies) {
     }
   }
 
-  function outputsOf(server: Pick<ServerRow, 'server_id' | 'identity'>): LogSource[] {
+  function outputsOf(server: Pick<PlacedServer, 'server_id' | 'identity'>): LogSource[] {
     const { server_id } = server;
     return LOG_STREAMS.map((stream) => ({
       name: { server_id, stream },
@@ -206,7 +206,7 @@ export function createEnding(dependencies: EndingDependencies) {
   }
 
   /** Moves one piece of each stream into the database. Returns whether there may be more. */
-  async function collect(server: Pick<ServerRow, 'server_id' | 'identity'>): Promise<boolean> {
+  async function collect(server: Pick<PlacedServer, 'server_id' | 'identity'>): Promise<boolean> {
     const collected = await Promise.all(outputsOf(server).map(({ name, read }) => logs.collect(name, read, true)));
     return collected.some(({ has_more }) => has_more);
   }
@@ -241,7 +241,7 @@ const NOT_GONE = 'processes of the server still run, or its container engine or 
  * Does something to all servers at once. If that fails, does it to each alone, so that a server that fails holds up no
  * other. Throws a failure of the database, which concerns them all.
  */
-async function doTogether<Server extends Pick<ServerRow, 'server_id'>>(
+async function doTogether<Server extends Pick<PlacedServer, 'server_id'>>(
   servers: Server[],
   fail: Fail,
   work: (some: Server[]) => Promise<void>,

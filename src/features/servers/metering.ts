@@ -4,7 +4,7 @@ import type { Events } from '../../platform/events.ts';
 import { type Loop, startDeletingOld, startLoop } from '../../platform/loop.ts';
 import { handleOf } from './rules.ts';
 import type { Runtime, UsageReading } from './runtimes/runtime.ts';
-import { INTERVAL_MS, type ServerRow, type UsageSample } from './tables.ts';
+import { INTERVAL_MS, type PlacedServer, type UsageSample } from './tables.ts';
 import { SAMPLES_KEPT_FOR_MS } from './usage-reading.ts';
 import { createUsageSamples } from './usage-samples.ts';
 import { deleteSamplesBefore, insertSamples } from './usage-samples-store.ts';
@@ -21,7 +21,7 @@ interface MeteringDependencies {
   events: Events;
   readUsage: NonNullable<Runtime['readUsage']>;
   /** Returns this machine's servers. */
-  listServers(): readonly ServerRow[];
+  listServers(): readonly PlacedServer[];
 }
 
 /**

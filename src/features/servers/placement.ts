@@ -18,7 +18,7 @@ import {
 } from './rules.ts';
 import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
-import type { Room, ServerRow, WaitReason } from './tables.ts';
+import type { PlacedServer, Room, WaitReason } from './tables.ts';
 import { describeWait, findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './turns.ts';
 import * as waitingStore from './waiting-store.ts';
 
@@ -82,7 +82,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
 
   /** Takes waiting servers while the machine has room for them. Returns how many it took. */
-  async function takeWaiting(running: ServerRow[]): Promise<number> {
+  async function takeWaiting(running: PlacedServer[]): Promise<number> {
     const { queries } = database;
     const now = clock.now();
     const queue = { datacenter_id: node.datacenter_id, now };
@@ -153,7 +153,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
    * ranges.
    */
   function needsOf(
-    { ports, cpu, memory }: Pick<ServerRow, 'ports' | 'cpu' | 'memory'>,
+    { ports, cpu, memory }: Pick<PlacedServer, 'ports' | 'cpu' | 'memory'>,
     assigned_ports: ReadonlySet<number>,
   ): Room {
     const of_ranges = rangePortsOf(ports, range_ports);
@@ -168,7 +168,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   }
 
   /** Returns what this machine has left for servers. */
-  function roomBeside(running: ServerRow[], unavailable_ports: ReadonlySet<number>): Room {
+  function roomBeside(running: PlacedServer[], unavailable_ports: ReadonlySet<number>): Room {
     const { server_ports } = node;
     const whole = wholeRoom();
     const isInRange = (port: number) => port >= server_ports.min && port <= server_ports.max;
@@ -182,17 +182,17 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   /** Returns the ports that no server can be given: those that other servers have or had a moment ago, and those in their ranges. */
   async function selectUnavailablePorts(
     queries: Queries,
-    running: ServerRow[],
+    running: PlacedServer[],
     released_before: Date,
   ): Promise<Set<number>> {
     const reserved = await store.selectUnavailablePorts(queries, node.node_id, released_before);
     return reserved.union(new Set(running.flatMap(({ ports }) => rangePortsOf(ports, range_ports))));
   }
 
-  const portsAssignedTo = (running: ServerRow[]) => new Set(running.flatMap(({ ports }) => assignedPortsOf(ports)));
+  const portsAssignedTo = (running: PlacedServer[]) => new Set(running.flatMap(({ ports }) => assignedPortsOf(ports)));
   const releasedBefore = () => after(clock.now(), -PORT_REUSED_AFTER_MS);
 
-  async function share(waiting: waitingStore.WaitingRow[], running: ServerRow[], room: Room) {
+  async function share(waiting: waitingStore.WaitingRow[], running: PlacedServer[], room: Room) {
     const game_ids = new Set([...waiting, ...running].map(({ game_id }) => game_id));
     const groups = waiting.length === 0 ? new Map<string, string>() : await developerGroupsOf([...game_ids]);
     const withGroup = <Of extends { game_id: string }>(one: Of) => ({
@@ -303,7 +303,7 @@ interface Taking {
   /** Servers that end before they start. */
   ending: string[];
   /** The servers of the machine. */
-  running: ServerRow[];
+  running: PlacedServer[];
   now: Date;
 }
 
@@ -324,9 +324,9 @@ const NO_LIMITS: ServerResources = { cpu: Number.POSITIVE_INFINITY, memory: Numb
 async function reservePorts(
   tx: Tx,
   { node_id, server_ports, relayed }: OwnMachine,
-  server: ServerRow,
+  server: PlacedServer,
   { released_before, unavailable_ports }: { released_before: Date; unavailable_ports: Set<number> },
-): Promise<ServerRow['ports'] | undefined> {
+): Promise<PlacedServer['ports'] | undefined> {
   const { server_id, ports, destroyed_at } = server;
   // A server that ends before it starts needs no ports.
   if (destroyed_at) return ports;

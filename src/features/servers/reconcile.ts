@@ -13,7 +13,7 @@ import type { Runtime } from './runtimes/runtime.ts';
 import { describeFailure } from './start-failure.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
-import type { ServerRow } from './tables.ts';
+import type { PlacedServer } from './tables.ts';
 import { shareStarts, takeInTurns } from './turns.ts';
 
 /**
@@ -53,7 +53,7 @@ interface FailedStart {
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
   /** Opens the relays of these servers, and closes all others. Returns the servers whose relays could not be opened. */
-  keep(servers: readonly Pick<ServerRow, 'server_id' | 'game_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
+  keep(servers: readonly Pick<PlacedServer, 'server_id' | 'game_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
 }
 
 export interface ReconcileDependencies extends PlacementDependencies {
@@ -80,7 +80,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
 
 export interface Reconciling {
   /** Returns this machine's servers as they were read last. */
-  listServers(): readonly ServerRow[];
+  listServers(): readonly PlacedServer[];
   stopped: Promise<void>;
 }
 
@@ -94,7 +94,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const ending = createEnding(dependencies);
   /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
   const in_flight = new Map<string, Promise<void>>();
-  const starts_under_way = new Set<ServerRow>();
+  const starts_under_way = new Set<PlacedServer>();
   /** The kills that are under way. */
   let kill_round: Promise<void> | undefined;
   /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
@@ -105,7 +105,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
    * request and report is then repeated once.
    */
   const remembered_by_server = new Map<string, Remembered>();
-  let known: ServerRow[] = [];
+  let known: PlacedServer[] = [];
   const collectRound = createLogCollector(logs, events);
   const wakeIn = (ms: number) => void setTimeout(() => loop.wake(), ms).unref();
   const { takeWaiting } = createPlacement(dependencies, wakeIn);
@@ -125,7 +125,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     wakeAtNextKill();
     // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.
     const without_relays = await relays.keep(known);
-    const mayStep = ({ server_id, identity, destroyed_at }: ServerRow) =>
+    const mayStep = ({ server_id, identity, destroyed_at }: PlacedServer) =>
       identity !== null || destroyed_at !== null || !without_relays.has(server_id);
     const idle = known.filter((server) => !busy.has(server.server_id) && mayStep(server));
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
@@ -178,9 +178,9 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /** Begins the next step of each server. Returns how many steps it began. */
-  function beginSteps(servers: ServerRow[], observed: Awaited<ReturnType<Runtime['observe']>>): number {
-    const to_end: ServerRow[] = [];
-    const starts = new Map<ServerRow, () => void>();
+  function beginSteps(servers: PlacedServer[], observed: Awaited<ReturnType<Runtime['observe']>>): number {
+    const to_end: PlacedServer[] = [];
+    const starts = new Map<PlacedServer, () => void>();
     let begun = 0;
     for (const server of servers) {
       const { server_id } = server;
@@ -224,7 +224,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return begun + to_start.length + beginEnds(to_end);
   }
 
-  function beginStart(server: ServerRow, name: 'start' | 'adopt', work: () => Promise<boolean>): void {
+  function beginStart(server: PlacedServer, name: 'start' | 'adopt', work: () => Promise<boolean>): void {
     starts_under_way.add(server);
     let is_recorded = true;
     const start = async () => {
@@ -239,7 +239,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /** Starts a server. If that fails for now, says so once for each reason, and tries again after a pause. */
-  async function start(server: ServerRow): Promise<boolean> {
+  async function start(server: PlacedServer): Promise<boolean> {
     const { server_id } = server;
     try {
       const is_recorded = await starting.start(server);
@@ -260,7 +260,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /** Begins a step, and calls `onSuccess` after it. One that fails is repeated at the next interval. */
-  function begin({ server_id }: ServerRow, name: string, work: () => Promise<void>, onSuccess = () => {}): void {
+  function begin({ server_id }: PlacedServer, name: string, work: () => Promise<void>, onSuccess = () => {}): void {
     async function run(): Promise<void> {
       let has_failed = false;
       try {
@@ -280,7 +280,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
    * the next round. A round that takes long, because of a server that does not die, goes on beside the next ones. Each
    * server is finished as soon as it is gone, so that none of them delays another.
    */
-  function beginEnds(to_end: ServerRow[]): number {
+  function beginEnds(to_end: PlacedServer[]): number {
     if (kill_round || to_end.length === 0) return 0;
     const round = takeInTurns(to_end, ENDS_AT_ONCE_MAX);
     const kill = ending.kill(round, onKilled).finally(loop.wake);
@@ -293,13 +293,13 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /** Finishes a server that was killed. One without an end could not be killed, and is tried again later. */
-  function onKilled(server: ServerRow, end: ServerRow | undefined): void {
+  function onKilled(server: PlacedServer, end: PlacedServer | undefined): void {
     in_flight.delete(server.server_id);
     postponeEnd(server);
     if (end) begin(end, 'finish', () => finish(end), loop.wake);
   }
 
-  async function finish(end: ServerRow): Promise<void> {
+  async function finish(end: PlacedServer): Promise<void> {
     try {
       await ending.finish(end);
     } finally {
@@ -308,7 +308,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   /** Sets the earliest time at which a server is ended again, in case it has not ended. */
-  function postponeEnd({ server_id }: ServerRow): void {
+  function postponeEnd({ server_id }: PlacedServer): void {
     end_again_at.set(server_id, performance.now() + END_AGAIN_AFTER_MS);
   }
 

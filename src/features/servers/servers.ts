@@ -22,7 +22,7 @@ import { createServerRows } from './rows.ts';
 import { countOfMachines } from './rows-store.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
-import { LOG_STREAMS, type ServerRow } from './tables.ts';
+import { LOG_STREAMS, type PlacedServer, type ServerRow } from './tables.ts';
 import { describeWait } from './turns.ts';
 import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
@@ -265,7 +265,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Returns how many servers machines have that have not ended, by status. */
     countOfMachines: (node_ids: string[]) => countOfMachines(database.queries, node_ids),
     /** Returns the servers that a machine has taken and that have not ended. */
-    listOn: (node_id: string): Promise<ServerRow[]> => store.selectOfNode(database.queries, node_id),
+    listOn: (node_id: string): Promise<PlacedServer[]> => store.selectOfNode(database.queries, node_id),
     /** Returns the ids of the builds of machines' servers that have not ended. */
     buildsOn: (node_ids: string[]): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_ids),
     /** Returns whether a machine has servers that have not ended. */

@@ -2,6 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import { isShortOfSpace } from '../../platform/disk-space.ts';
+import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { isOutOfResources } from '../../platform/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
@@ -12,7 +13,7 @@ import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariabl
 import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
 import { describeFailure } from './start-failure.ts';
 import * as store from './store.ts';
-import type { ServerRow } from './tables.ts';
+import type { PlacedServer, ServerProgram } from './tables.ts';
 
 interface StartingDependencies {
   database: Database;
@@ -29,7 +30,7 @@ interface StartingDependencies {
 export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, node } = dependencies;
 
-  async function start(server: ServerRow): Promise<boolean> {
+  async function start(server: PlacedServer): Promise<boolean> {
     const started = await startByRuntime(server);
     // If this fails, the next step adopts the server.
     return started === undefined || (await record(server, started, 'server_started'));
@@ -37,7 +38,7 @@ export function createStarting(dependencies: StartingDependencies) {
 
   /** Records that the runtime has accepted a server and, once it runs, where. Returns false if the server has ended. */
   async function record(
-    server: ServerRow,
+    server: PlacedServer,
     started: Started,
     event: 'server_started' | 'server_adopted',
   ): Promise<boolean> {
@@ -63,11 +64,14 @@ export function createStarting(dependencies: StartingDependencies) {
   }
 
   /** Returns the ports of a server as its program sees them. */
-  function portsOf({ ports }: ServerRow, kind: BuildKind): ServerRow['ports'] {
+  function portsOf({ ports }: PlacedServer, kind: BuildKind): PlacedServer['ports'] {
     return runtime.kinds_with_own_network?.includes(kind) ? portsInside(ports) : ports;
   }
 
-  async function reportMovedPorts({ server_id, token_caller }: ServerRow, ports: ServerRow['ports']): Promise<void> {
+  async function reportMovedPorts(
+    { server_id, token_caller }: PlacedServer,
+    ports: PlacedServer['ports'],
+  ): Promise<void> {
     // Only for servers that a developer created. All lobbies of a version have the same ports, which the docs explain.
     if (!token_caller) {
       for (const text of describeMovedPorts(ports)) {
@@ -77,7 +81,7 @@ export function createStarting(dependencies: StartingDependencies) {
   }
 
   /** Reports to the developer of a server what its machine does not enforce. */
-  async function reportIsolation({ server_id }: ServerRow, isolation: Isolation | undefined): Promise<void> {
+  async function reportIsolation({ server_id }: PlacedServer, isolation: Isolation | undefined): Promise<void> {
     if (isolation?.level !== 'partial') return;
     const text = `isolation is partial on this machine, without ${isolation.missing.join(', ')}`;
     await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
@@ -87,22 +91,24 @@ export function createStarting(dependencies: StartingDependencies) {
    * Starts a server by its runtime. If it can never start, records the reason and returns undefined. Throws an error if it
    * may start later.
    */
-  async function startByRuntime(server: ServerRow): Promise<Started | undefined> {
+  async function startByRuntime(server: PlacedServer): Promise<Started | undefined> {
     const { server_id, game_id, cpu, memory } = server;
     try {
       // The build was checked against the environment when the server was created.
       const build = await builds.unpacked({ game_id }, server.build_id);
       const ports = portsOf(server, build.kind);
+      const program = await store.selectProgram(database.queries, server_id);
+      assert(program, 'a server that is starting has a row');
       return await runtime.start({
         server_id,
         build_id: server.build_id,
         build,
         resources: { cpu, memory },
         ports,
-        arguments: server.arguments,
+        arguments: program.arguments,
         environment: {
-          ...server.environment,
-          ...(await ownVariables(server)),
+          ...program.environment,
+          ...(await ownVariables(server, program)),
           ...portVariables(ports),
           // Most language runtimes see the machine's memory, and would grow beyond the limit before they collect garbage.
           MUSTER_MEMORY_MB: String(memory),
@@ -122,7 +128,10 @@ export function createStarting(dependencies: StartingDependencies) {
    * Returns the variables about the server and the service. The deprecated names are for early servers of the reference
    * API.
    */
-  async function ownVariables({ service_environment, token_caller }: ServerRow): Promise<Record<string, string>> {
+  async function ownVariables(
+    { token_caller }: PlacedServer,
+    { service_environment }: ServerProgram,
+  ): Promise<Record<string, string>> {
     const own = { ...service_environment, API_ENDPOINT: node.api_url };
     if (!token_caller) return serviceVariables(own);
     const token = await tokens.issue(token_caller);
@@ -134,10 +143,10 @@ export function createStarting(dependencies: StartingDependencies) {
     /** Starts a server. Returns false if it has ended meanwhile, because its machine was declared lost. */
     start,
     /** Records a server that was started without a record, or that was pending. Returns false if it has ended. */
-    adopt: (server: ServerRow, started: Started): Promise<boolean> =>
+    adopt: (server: PlacedServer, started: Started): Promise<boolean> =>
       record(server, started, server.identity ? 'server_started' : 'server_adopted'),
     /** Reports to its developer why a server does not run yet. */
-    report: ({ server_id }: ServerRow, reason: string): Promise<void> =>
+    report: ({ server_id }: PlacedServer, reason: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] this server does not run yet: ${reason}`),
   };
 }

@@ -3,7 +3,15 @@ import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz, toMoment } from '../../platform/database/moments.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { type Identity, type ServerRow, serverPorts, servers } from './tables.ts';
+import {
+  type Identity,
+  PLACED_COLUMNS,
+  type PlacedServer,
+  type ServerProgram,
+  type ServerRow,
+  serverPorts,
+  servers,
+} from './tables.ts';
 
 /** The scope of a query: an environment of a game. */
 export interface ServerScope {
@@ -309,12 +317,22 @@ export async function selectBuildsOn(queries: Queries, node_ids: string[]): Prom
 }
 
 /** Returns the servers that a machine has taken and that have not ended. */
-export async function selectOfNode(queries: Queries, node_id: string): Promise<ServerRow[]> {
+export async function selectOfNode(queries: Queries, node_id: string): Promise<PlacedServer[]> {
   return await queries
-    .select()
+    .select(PLACED_COLUMNS)
     .from(servers)
     .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)))
     .orderBy(asc(servers.created_at));
+}
+
+/** Returns what the start of a server needs; undefined if its row is gone. */
+export async function selectProgram(queries: Queries, server_id: string): Promise<ServerProgram | undefined> {
+  const { arguments: given, environment, service_environment } = servers;
+  const [program] = await queries
+    .select({ arguments: given, environment, service_environment })
+    .from(servers)
+    .where(eq(servers.server_id, server_id));
+  return program;
 }
 
 /** Returns those of the servers that have not ended. */

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm';
+import { getTableColumns, sql } from 'drizzle-orm';
 import {
   bigint,
   boolean,
@@ -290,4 +290,10 @@ export const minuteOf = (moment: Date): number => Math.floor(moment.getTime() / 
 export const startOfMinute = (minute: number): Date => new Date(minute * MINUTE_MS);
 
 export type ServerRow = typeof servers.$inferSelect;
+/** What only the start of a server needs. It may have hundreds of KiB. */
+export type ServerProgram = Pick<ServerRow, 'arguments' | 'environment' | 'service_environment'>;
+/** A server as its machine reads it in each step: without its program and its tags. */
+export type PlacedServer = Omit<ServerRow, keyof ServerProgram | 'tags'>;
+const { arguments: _a, environment: _e, service_environment: _s, tags: _t, ...placed } = getTableColumns(servers);
+export const PLACED_COLUMNS = placed;
 export type LogPieceRow = typeof serverLogChunks.$inferSelect;

@@ -1,7 +1,16 @@
 import { and, asc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz } from '../../platform/database/moments.ts';
-import { type Room, type ServerPort, type ServerRow, serverPorts, servers, type WaitReason } from './tables.ts';
+import {
+  PLACED_COLUMNS,
+  type PlacedServer,
+  type Room,
+  type ServerPort,
+  type ServerRow,
+  serverPorts,
+  servers,
+  type WaitReason,
+} from './tables.ts';
 
 const NAMESPACES_MAX = 10_000;
 
@@ -182,9 +191,9 @@ export async function lockWaiting(
 }
 
 /** Locks those of the servers that no machine has taken, the oldest first. Skips those locked by others. */
-export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<ServerRow[]> {
+export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<PlacedServer[]> {
   return await tx
-    .select()
+    .select(PLACED_COLUMNS)
     .from(servers)
     .where(
       and(

@@ -5,7 +5,7 @@ import { createLogCollector } from '../../../src/features/servers/log-collector.
 import { createLogs } from '../../../src/features/servers/logs.ts';
 import type { Observation, Runtime, ServerHandle } from '../../../src/features/servers/runtimes/runtime.ts';
 import { selectServerById } from '../../../src/features/servers/store.ts';
-import type { ServerRow } from '../../../src/features/servers/tables.ts';
+import type { PlacedServer } from '../../../src/features/servers/tables.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { makeGame } from '../../support/game.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
@@ -70,7 +70,7 @@ async function makeEnding(stuck_at: Step | undefined, stuck_as?: Observation, ch
     emitted.flatMap((event) => (event.event === 'server_step_failed' && event.server_id === id ? event.step : []));
   /** Ends all of them. Returns those to try again. */
   async function endAll(): Promise<string[]> {
-    const ends: ServerRow[] = [];
+    const ends: PlacedServer[] = [];
     await ending.kill(rows, (_, end) => void (end && ends.push(end)));
     const finished = await Promise.allSettled(ends.map(ending.finish));
     const done = ends.filter((_, index) => finished[index]?.status === 'fulfilled').map(({ server_id }) => server_id);
