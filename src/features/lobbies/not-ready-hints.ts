@@ -3,7 +3,7 @@ import type { Events } from '../../platform/events.ts';
 import type { Machines } from '../machines/machines.ts';
 import { READY_CALL } from '../matchmaker-paths.ts';
 import type { Servers } from '../servers/servers.ts';
-import { forEachNamespace } from './namespace-steps.ts';
+import type { NamespaceSteps } from './namespace-steps.ts';
 import type { LobbyWithoutState } from './store.ts';
 
 /** Time that a server may run without calling ready before its developer gets a hint. */
@@ -18,10 +18,11 @@ interface HintingDependencies {
   servers: Servers;
   /** Each process reports the servers of its machines. */
   machines: Pick<Machines, 'heldIds'>;
+  steps: NamespaceSteps;
 }
 
 /** Creates the hints for operators and developers about servers that run but have not called ready. */
-export function createHinting({ clock, events, servers, machines }: HintingDependencies) {
+export function createHinting({ clock, events, servers, machines, steps }: HintingDependencies) {
   const hinted = new Set<string>();
 
   async function hint({ lobby_id, server_id }: LobbyWithoutState): Promise<void> {
@@ -42,7 +43,7 @@ export function createHinting({ clock, events, servers, machines }: HintingDepen
       const server_ids = silent.map(({ server_id }) => server_id);
       const running = await servers.selectRunningHere({ node_ids: machines.heldIds(), server_ids, started_before });
       const to_hint = silent.filter(({ server_id }) => running.has(server_id));
-      await forEachNamespace({ events, step: 'hints' }, to_hint, async (_namespace_id, lobbies) => {
+      await steps.forEachNamespace('hints', to_hint, async (_namespace_id, lobbies) => {
         for (const lobby of lobbies) await hint(lobby);
       });
     },

@@ -15,7 +15,7 @@ import { createEnding } from './ending.ts';
 import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
 import type { PlannedLobby } from './matchmaking/planner.ts';
 import { keepWarm } from './matchmaking/warm-pool.ts';
-import { forEachNamespace } from './namespace-steps.ts';
+import { createNamespaceSteps } from './namespace-steps.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import { isPreparing, surplusLobbies } from './rules.ts';
 import { adoptSeatTimeout, checkSeats } from './seat-checks.ts';
@@ -51,7 +51,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const { database, clock, events, feed, namespaces, versions, machines, avoided, abandoned_seats } = dependencies;
   const { ready_timeout_ms } = dependencies;
   const { stopAll } = createEnding(dependencies);
-  const { hintAt } = createHinting(dependencies);
+  const steps = createNamespaceSteps(events);
+  const { hintAt } = createHinting({ ...dependencies, steps });
   const createPlanned = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
   /** Ends empty lobbies beyond the number that their game mode keeps. */
@@ -59,7 +60,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const all_idle = await store.selectIdle(database.queries);
     const now = clock.now();
     let stopped = 0;
-    await forEachNamespace({ events, step: 'idle' }, all_idle, async (namespace_id, idle) => {
+    await steps.forEachNamespace('idle', all_idle, async (namespace_id, idle) => {
       const namespace = await namespaces.find(namespace_id);
       // An empty lobby may stay only if it has the current version, no player created it, and it is open or prepares itself.
       const mayStay = (lobby: store.LobbyWithoutState) =>
@@ -106,7 +107,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     );
     ended += await drain();
     ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
-    ended += await checkSeats(dependencies);
+    ended += await checkSeats({ ...dependencies, steps });
     ended += await trimIdle();
     await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
     return ended;

@@ -2,7 +2,7 @@ import type { SQL } from 'drizzle-orm';
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { forEachNamespace } from './namespace-steps.ts';
+import type { NamespaceSteps } from './namespace-steps.ts';
 import { isInUnlocked, removePlayers } from './players-store.ts';
 import {
   type DueLobby,
@@ -21,6 +21,7 @@ interface SeatCheckDependencies {
   database: Database;
   clock: Clock;
   events: Events;
+  steps: NamespaceSteps;
   seat_timeout_ms: number;
   player_timeout_ms: number;
 }
@@ -61,13 +62,13 @@ export async function adoptSeatTimeout(
 }
 
 async function removeSeats(
-  { database, clock, events }: SeatCheckDependencies,
+  { database, clock, events, steps }: SeatCheckDependencies,
   lobbies: DueLobby[],
   condition: SQL,
   reason: RemoveReason,
 ): Promise<number> {
   let count = 0;
-  await forEachNamespace({ events, step: 'seats' }, lobbies, async (namespace_id, lobbies_there) => {
+  await steps.forEachNamespace('seats', lobbies, async (namespace_id, lobbies_there) => {
     const overdue = isInUnlocked(
       lobbies_there.map(({ lobby_id }) => lobby_id),
       condition,

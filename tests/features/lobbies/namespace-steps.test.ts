@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { createNamespaceSteps } from '../../../src/features/lobbies/namespace-steps.ts';
 import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import type { TestGame } from '../../support/game.ts';
@@ -110,6 +111,23 @@ test('lobbies loop: a hint that cannot be written is reported, and keeps nothing
   expect(await inspector.stopReason(other.lobby_id)).toBe('idle');
   await leave(silent);
   await endAll();
+});
+
+test('lobbies loop: a failure that lasts is reported once, and again after a success or with another cause', async () => {
+  const reported: unknown[] = [];
+  const { forEachNamespace } = createNamespaceSteps({ emit: (event) => void reported.push(event) });
+  const lobbies = [{ namespace_id: 'one' }, { namespace_id: 'other' }];
+  const failWith = (cause: Error) =>
+    forEachNamespace('idle', lobbies, async (namespace_id) => {
+      if (namespace_id === 'one') throw cause;
+    });
+  const [cause, another] = [new Error('the version cannot be read'), new Error('the lobby cannot be ended')];
+  for (let step = 0; step < 3; step += 1) await failWith(cause);
+  await failWith(another);
+  await forEachNamespace('idle', lobbies, async () => {});
+  await failWith(another);
+  const event = { event: 'lobbies_step_failed', step: 'idle', namespace_id: 'one' };
+  expect(reported).toEqual([cause, another, another].map((one) => ({ ...event, cause: one })));
 });
 
 test('lobbies loop: finds avoid a machine that is drained before its lobbies end', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { createNamespaceSteps } from '../../../src/features/lobbies/namespace-steps.ts';
 import { keepSeat, selectPlayer, setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/seat-checks.ts';
 import { after } from '../../../src/platform/clock.ts';
@@ -12,6 +13,7 @@ import { lockLobby } from '../../support/lobby-locks.ts';
 
 const SEAT_MS = 120_000;
 const PLAYER_MS = 3_600_000;
+const SILENT = { emit() {} };
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
@@ -34,7 +36,7 @@ async function openLobby({
   return {
     lobby_id,
     clock,
-    check: () => checkSeats({ database, clock, events: { emit() {} }, ...times }),
+    check: () => checkSeats({ database, clock, events: SILENT, steps: createNamespaceSteps(SILENT), ...times }),
     /** Takes a seat. Returns the id of its player. */
     async takeSeat(): Promise<string> {
       const player_id = Bun.randomUUIDv7();
