@@ -143,6 +143,30 @@ test('a request whose client has gone takes no seat', async () => {
   expect(await muster.inspector.playerCounts(one.namespace_id)).toEqual(before);
 });
 
+test('no lobby is created for a client who goes while its round is planned or waits for a slot', async () => {
+  const created: string[] = [];
+  const rounds = await openRounds({
+    createPlanned: async (planned) => {
+      created.push(...planned.map(({ namespace_id }) => namespace_id));
+      return planned.map(failWith(new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {})));
+    },
+  });
+  let reads = 0;
+  const deadline = {
+    // The client goes after the round has begun.
+    get is_over() {
+      reads += 1;
+      return reads > 1;
+    },
+    toError: () => new ServiceError('API_CLIENT_GONE', {}),
+  };
+  const gone = rounds.takeSeat(requestSeat(one, { may_create: true, game_mode: 'new' }), { deadline });
+  await expect(gone).rejects.toMatchObject({ code: 'API_CLIENT_GONE' });
+  const waiting = rounds.takeSeat(requestSeat(other, { may_create: true, game_mode: 'new' }));
+  await expect(waiting).rejects.toMatchObject({ code: 'MATCHMAKER_AUTO_CREATE_FAILED' });
+  expect(created).toEqual([other.namespace_id]);
+});
+
 test('a failure of the database is reported as such, also to a find that may not create lobbies', async () => {
   const rounds = await openRounds({
     createPlanned: async (planned) => planned.map(failWith(new ServiceError('DATABASE_BUSY', {}))),

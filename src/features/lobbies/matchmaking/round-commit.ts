@@ -1,16 +1,21 @@
 import { isLocked } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
+import { forEachAtOnce } from '../../../platform/pacing.ts';
 import { overLimit } from '../refusals.ts';
 import type { CreatePlanned, LobbyOutcome } from './create-lobbies.ts';
 import type { LobbyCache } from './lobby-cache.ts';
 import type { PendingRequest } from './pending-request.ts';
-import type { Plan } from './planner.ts';
+import type { Plan, PlannedLobby } from './planner.ts';
 import type { NotPlaced } from './retryable-refusals.ts';
 import { type PlannedRound, partOf } from './round-plan.ts';
 import { toSeat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import type { ProposedSeat, TakenSeats } from './seats-store.ts';
 
+/** How long a round waits for the locks of one of its namespaces, after it has waited for those of all together. */
+const LOCK_WAIT_MAX_MS = 20;
+/** Each takes a connection of the pool. */
+const NAMESPACES_AT_ONCE_MAX = 4;
 /** The request number of a new lobby's creator. */
 const CREATOR = 0;
 
@@ -21,8 +26,11 @@ export interface SeatTaking {
    * the requests of all other namespaces of the round would wait for it, too.
    */
   takeUnlessLocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
-  /** Takes seats of one namespace. Waits for its locks, and counts the players of clients exactly. */
-  takeOnceUnlocked(seats: ProposedSeat[]): Promise<TakenSeats>;
+  /**
+   * Takes seats of one namespace, and counts the players of clients exactly. Waits for its locks, by default as long as any
+   * statement may, and then fails (`isLocked`).
+   */
+  takeInNamespace(seats: ProposedSeat[], options: { lock_wait_max_ms?: number }): Promise<TakenSeats>;
 }
 
 export interface CommitDependencies {
@@ -38,47 +46,79 @@ interface CommittedSeats {
   locked: Pick<SeatRequest, 'namespace_id' | 'game_id'>[];
 }
 
-/**
- * Commits the planned seats in running lobbies: by one statement, or by one for each namespace if one of them is locked.
- */
+/** Commits the planned seats in running lobbies: together, or each namespace alone if one of them is locked. */
 export async function commitSeats(dependencies: CommitDependencies, round: PlannedRound): Promise<CommittedSeats> {
   if (round.seats.length === 0) return { not_placed: [], locked: [] };
   const options = { has_queue: hasQueue(dependencies, round), is_strict: isStrict(round) };
-  let taken: TakenSeats | undefined;
+  let taken: TakenSeats;
   try {
     taken = await dependencies.seat_taking.takeUnlessLocked(round.seats.flatMap(toProposedSeats), options);
   } catch (error) {
     if (!isLocked(error)) throw error;
+    return await commitNamespaces(dependencies, round);
   }
-  if (taken) return { not_placed: await applySeats(dependencies, round, taken), locked: [] };
-  const namespaces = new Map(round.seats.map(({ request }) => [request.namespace_id, request]));
-  if (namespaces.size === 1) return { not_placed: [], locked: [...namespaces.values()] };
+  return { not_placed: await applySeats(dependencies, round, taken), locked: [] };
+}
+
+/** Commits the planned seats of each namespace alone. Leaves out those that are locked. */
+async function commitNamespaces(dependencies: CommitDependencies, round: PlannedRound): Promise<CommittedSeats> {
+  const namespaces = [...new Map(round.seats.map(({ request }) => [request.namespace_id, request])).values()];
+  if (namespaces.length === 1) return { not_placed: [], locked: namespaces };
   const committed: CommittedSeats = { not_placed: [], locked: [] };
-  for (const namespace_id of namespaces.keys()) {
-    const alone = await commitSeats(
-      dependencies,
-      partOf(round, (other) => other === namespace_id),
-    );
-    committed.not_placed.push(...alone.not_placed);
-    committed.locked.push(...alone.locked);
-  }
+  await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (one) => {
+    const part = partOf(round, (namespace_id) => namespace_id === one.namespace_id);
+    try {
+      committed.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: LOCK_WAIT_MAX_MS })));
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      committed.locked.push(one);
+    }
+  });
   return committed;
 }
 
-/** Commits the planned seats of a locked namespace. Returns the requests that did not get theirs. */
-export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
-  const taken = await dependencies.seat_taking.takeOnceUnlocked(part.seats.flatMap(toProposedSeats));
+/** Commits the planned seats of one namespace. Returns the requests that did not get theirs. */
+async function commitPart(
+  dependencies: CommitDependencies,
+  part: PlannedRound,
+  options: { lock_wait_max_ms?: number },
+): Promise<NotPlaced[]> {
+  if (part.seats.length === 0) return [];
+  const taken = await dependencies.seat_taking.takeInNamespace(part.seats.flatMap(toProposedSeats), options);
   return await applySeats(dependencies, part, taken);
 }
 
 /**
- * Creates the planned lobbies. Returns the requests of lobbies that were not created, or in which a client was over its
- * limit.
+ * Commits the planned seats of a locked namespace, for requests that still wait. Returns the requests that did not get
+ * theirs.
+ */
+export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
+  const over = part.seats.filter(({ request }) => isOver(part, request));
+  const seats = part.seats.filter((seat) => !over.includes(seat));
+  const not_placed = await commitPart(dependencies, { ...part, seats }, {});
+  await forgetPlanned(dependencies, over);
+  return [...not_placed, ...over.map(({ request }) => request)];
+}
+
+/**
+ * Creates the planned lobbies whose creator still waits, for those first players who do. Returns the requests of lobbies that
+ * were not created, or in which a client was over its limit.
  */
 export async function commitLobbies(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
-  if (part.new_lobbies.length === 0) return [];
-  const outcomes = await dependencies.createPlanned(part.new_lobbies);
-  return outcomes.flatMap((outcome) => applyLobbyOutcome(dependencies, part, outcome));
+  const wanted: PlannedLobby[] = [];
+  const not_placed: NotPlaced[] = [];
+  for (const lobby of part.new_lobbies) {
+    const first_players = lobby.first_players.filter((one) => !isOver(part, one));
+    if (first_players[CREATOR] === lobby.first_players[CREATOR]) wanted.push({ ...lobby, first_players });
+    else not_placed.push(...firstRequestsOf(lobby));
+  }
+  const outcomes = wanted.length > 0 ? await dependencies.createPlanned(wanted) : [];
+  return [...not_placed, ...outcomes.flatMap((outcome) => applyLobbyOutcome(dependencies, part, outcome))];
+}
+
+/** Returns whether the time of a request is over, or its client has gone. */
+function isOver({ by_player }: PlannedRound, { player_id }: { player_id: string }): boolean {
+  return by_player.get(player_id)?.deadline?.is_over === true;
 }
 
 /** Returns whether a client of the round was over its limit before. */
@@ -117,15 +157,18 @@ async function applySeats(
     if (over?.is_over_alone) pending.reject(overLimit(request));
     else if (!over && lobby) pending.resolve(toSeat(lobby, false));
   }
-  // The cache counts planned seats in lobbies that took no players.
-  const not_taken = Map.groupBy(
+  await forgetPlanned(
+    { cache },
     seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
-    ({ request }) => request.namespace_id,
   );
-  for (const [namespace_id, seats_there] of not_taken) {
+  return not_placed;
+}
+
+/** Reads lobbies again in which the cache counts planned seats that were not taken. */
+async function forgetPlanned({ cache }: Pick<CommitDependencies, 'cache'>, seats: Plan['seats']): Promise<void> {
+  for (const [namespace_id, seats_there] of Map.groupBy(seats, ({ request }) => request.namespace_id)) {
     await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);
   }
-  return not_placed;
 }
 
 function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_number: number): ProposedSeat[] {
@@ -163,8 +206,11 @@ function applyLobbyOutcome(
     for (const pending of within_limit) refuseLobby(pending, outcome.error);
   }
   const is_complete = outcome.is === 'created' && over_limit.length === 0;
-  return is_complete ? [] : first_players.map(({ player_id }) => ({ player_id, namespace_id }));
+  return is_complete ? [] : firstRequestsOf(planned);
 }
+
+const firstRequestsOf = ({ first_players, namespace_id }: PlannedLobby): NotPlaced[] =>
+  first_players.map(({ player_id }) => ({ player_id, namespace_id }));
 
 /**
  * Rejects a request whose lobby could not be created. The first time that there are too many lobbies, it gets no answer:

@@ -38,13 +38,13 @@ export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking
       }
       return await takeStrictly(seats, moments, LOCK_WAIT_MAX_MS);
     },
-    takeOnceUnlocked: (seats) => takeStrictly(seats, readMoments()),
+    takeInNamespace: (seats, { lock_wait_max_ms }) => takeStrictly(seats, readMoments(), lock_wait_max_ms),
   };
 
   async function takeStrictly(
     seats: store.ProposedSeat[],
     moments: ReturnType<typeof readMoments>,
-    lock_wait_max_ms?: number,
+    lock_wait_max_ms: number | undefined,
   ): Promise<store.TakenSeats> {
     try {
       return await database.transact((tx) => store.takeSeatsUnderLock(tx, seats, moments), { lock_wait_max_ms });
