@@ -12,8 +12,11 @@ export const WAIT_MS = IS_FULL_LENGTH ? 240_000 : 75_000;
  */
 export const IMMEDIATE_MS = 20_000;
 
-/** Checks take processor time from the awaited work, so the pauses between them grow with the wait. */
-const PAUSE_MS = { min: 10, max: 50 };
+/**
+ * Checks take processor time from the awaited work, so the pauses between them grow with the wait, and none is shorter than
+ * the check before it took: a check may start a program.
+ */
+const PAUSE_MS = { min: 10, max: 200, max_of_slow_checks: 1_000 };
 const PAUSE_PART_OF_WAIT = 0.05;
 
 /** Waits for a condition. Fails with its name, which may depend on what has happened until then. */
@@ -26,7 +29,9 @@ export async function waitFor<Value>(
   for (let waited = 0; waited < wait_ms; waited = performance.now() - started) {
     const value = await check();
     if (value !== undefined && value !== false) return value;
-    await Bun.sleep(Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, PAUSE_PART_OF_WAIT * waited)));
+    const check_ms = performance.now() - started - waited;
+    const growing_ms = Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, PAUSE_PART_OF_WAIT * waited));
+    await Bun.sleep(Math.max(growing_ms, Math.min(PAUSE_MS.max_of_slow_checks, check_ms)));
   }
   throw new Error(`waited in vain for ${typeof what === 'string' ? what : what()}`);
 }
