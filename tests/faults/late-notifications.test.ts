@@ -28,9 +28,10 @@ async function findListener({ data_directory }: Home): Promise<number> {
   const path = join(data_directory, 'postgres/socket/.s.PGSQL.5432');
   await using database = openDatabase({ path, user: 'muster', database: 'postgres' }, 1);
   const { pid } = await waitFor(async () => {
-    const [row] = await database.queries.execute<{ pid: number }>(
-      sql`select pid from pg_stat_activity where query ilike 'listen %'`,
-    );
+    // Every 5 s, the service checks the connection on which it listens.
+    const [row] = await database.queries.execute<{ pid: number }>(sql`
+      select pid from pg_stat_activity
+      where (query ilike 'listen %' or query = 'select 1') and pid <> pg_backend_pid()`);
     return row;
   }, 'the service to listen');
   return pid;

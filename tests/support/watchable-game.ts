@@ -88,11 +88,14 @@ export async function openLogWriter({ database, server_id }: WatchableGame) {
   return log_writer;
 }
 
-/** Ends the connections on which processes listen for notifications, and returns how many there were. */
+/**
+ * Ends the connections on which processes listen for notifications, and returns how many there were. A process checks its own
+ * every 5 s, which hides what it listens to.
+ */
 export async function cutListeners({ database }: Pick<WatchableGame, 'database'>): Promise<number> {
   const cut = await database.queries.execute(sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
-    where datname = current_database() and query ilike 'listen %'`);
+    where datname = current_database() and pid <> pg_backend_pid() and (query ilike 'listen %' or query = 'select 1')`);
   return cut.length;
 }
 
