@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { deploy } from '../support/game.ts';
+import { IS_LISTENER } from '../support/listeners.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
@@ -28,10 +29,9 @@ async function findListener({ data_directory }: Home): Promise<number> {
   const path = join(data_directory, 'postgres/socket/.s.PGSQL.5432');
   await using database = openDatabase({ path, user: 'muster', database: 'postgres' }, 1);
   const { pid } = await waitFor(async () => {
-    // Every 5 s, the service checks the connection on which it listens.
-    const [row] = await database.queries.execute<{ pid: number }>(sql`
-      select pid from pg_stat_activity
-      where (query ilike 'listen %' or query = 'select 1') and pid <> pg_backend_pid()`);
+    const [row] = await database.queries.execute<{ pid: number }>(
+      sql`select pid from pg_stat_activity where ${IS_LISTENER}`,
+    );
     return row;
   }, 'the service to listen');
   return pid;

@@ -78,7 +78,7 @@ async function destroyAll(program: Program, game: TestGame): Promise<string[]> {
 }
 
 /** Destroys all servers of a game, each through all programs. Repeats requests that a busy machine has refused. */
-async function destroyAllSurely(programs: readonly Program[], game: TestGame): Promise<void> {
+async function ensureAllDestroyed(programs: readonly Program[], game: TestGame): Promise<void> {
   await waitFor(
     async () => {
       const outcomes = (await Promise.all(programs.map((program) => destroyAll(program, game)))).flat();
@@ -128,7 +128,7 @@ describe('many servers end', () => {
       await program.stop('SIGKILL');
       await destroying;
       const next = await home.start();
-      await destroyAllSurely([next], game);
+      await ensureAllDestroyed([next], game);
       await expectAllEnded(game, home);
       expect(failuresOf(next)).toEqual([]);
       expect(await next.stop('SIGTERM')).toBe(0);
@@ -150,7 +150,7 @@ describe('many servers end', () => {
       await destroying;
       expect(failuresOf(program)).toEqual([]);
       const next = await home.start();
-      await destroyAllSurely([next], game);
+      await ensureAllDestroyed([next], game);
       await expectAllEnded(game, home);
       expect([...loggedEnds(program, next).values()].filter((times) => times > 1)).toEqual([]);
       expect(await next.stop('SIGTERM')).toBe(0);
@@ -163,7 +163,7 @@ describe('many servers end', () => {
     async () => {
       const programs = [await home.start(), await other_home.start()] as const;
       const game = await startMany(programs[0]);
-      await destroyAllSurely(programs, game);
+      await ensureAllDestroyed(programs, game);
       for (const one of [home, other_home]) await expectAllEnded(game, one);
       for (const program of programs) {
         expect(failuresOf(program)).toEqual([]);

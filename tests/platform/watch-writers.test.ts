@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { openTestDatabase } from '../support/database.ts';
+import { IS_LISTENER } from '../support/listeners.ts';
 import {
   answerOfState,
   incrementNumber,
@@ -111,7 +112,7 @@ test('watch: a watcher that gets no notifications for long still sees the last s
     // The connections on which both nodes listen are ended several times.
     if (times % 4 === 0) {
       await writer.queries.execute(
-        sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and query ilike 'listen %'`,
+        sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and ${IS_LISTENER}`,
       );
     }
     await STEPS.increment(name);

@@ -8,6 +8,7 @@ import { type Database, type DatabaseAddress, openDatabase } from '../../src/pla
 import { touch } from '../../src/platform/watch/versions.ts';
 import { buildsOf } from './builds.ts';
 import { createTestClock } from './clock.ts';
+import { IS_LISTENER } from './listeners.ts';
 import { makeGuest, type Person } from './people.ts';
 import type { Program } from './program.ts';
 import { makeRoomGame, READY_SOURCE } from './room.ts';
@@ -88,14 +89,11 @@ export async function openLogWriter({ database, server_id }: WatchableGame) {
   return log_writer;
 }
 
-/**
- * Ends the connections on which processes listen for notifications, and returns how many there were. A process checks its own
- * every 5 s, which hides what it listens to.
- */
+/** Ends the connections on which processes listen for notifications, and returns how many there were. */
 export async function cutListeners({ database }: Pick<WatchableGame, 'database'>): Promise<number> {
   const cut = await database.queries.execute(sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and (query ilike 'listen %' or query = 'select 1')`);
+    where datname = current_database() and ${IS_LISTENER}`);
   return cut.length;
 }
 

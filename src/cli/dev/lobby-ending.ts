@@ -51,8 +51,8 @@ export class LobbyEnding {
     const played = wanted.filter(({ total_player_count }) => total_player_count > 0);
     const empty = wanted.filter((lobby) => !played.includes(lobby));
     const [ends, closes] = await Promise.all([
-      settleEach(empty, ({ lobby_id }) => endLobby(this.session, this.scope, lobby_id)),
-      settleEach(played, ({ lobby_id }) => this.#close(lobby_id)),
+      Promise.allSettled(empty.map(({ lobby_id }) => endLobby(this.session, this.scope, lobby_id))),
+      Promise.allSettled(played.map(({ lobby_id }) => this.#close(lobby_id))),
     ]);
     const closed = resultsOf(closes);
     if (closed.length > 0) {
@@ -86,7 +86,7 @@ export class LobbyEnding {
     const { signal, onEnded } = this.options;
     await pause(NOTICE_MS, signal);
     if (signal.aborted) return;
-    const ends = await settleEach(lobby_ids, (lobby_id) => this.#endClosed(lobby_id));
+    const ends = await Promise.allSettled(lobby_ids.map((lobby_id) => this.#endClosed(lobby_id)));
     const ended_count = resultsOf(ends).length;
     if (ended_count > 0) onEnded(ended_count);
     throwFirst(ends);
@@ -99,14 +99,6 @@ export class LobbyEnding {
       this.#closed.delete(lobby_id);
     }
   }
-}
-
-/** Does something with each item, also if it fails with others. */
-function settleEach<Item, Result>(
-  items: Item[],
-  work: (item: Item) => Promise<Result>,
-): Promise<PromiseSettledResult<Result>[]> {
-  return Promise.allSettled(items.map(work));
 }
 
 function resultsOf<Result>(settled: PromiseSettledResult<Result>[]): Result[] {

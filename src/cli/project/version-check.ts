@@ -15,7 +15,7 @@ const ATTEMPTS_MAX = 10;
 const PAUSE_MAX_MS = { first: 1_000, last: 16_000 };
 /** Errors of a find in a game mode that needs more than a token, or takes no finds. They say nothing about the server. */
 const NOT_CHECKED = /^(CAPTCHA_|VERIFICATION_|MATCHMAKER_(VERIFICATION_|FIND_DISABLED|IDENTITY_REQUIRED))/;
-/** Errors of a lobby whose server did not become ready. */
+/** Errors of a find whose lobby did not become ready. */
 const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
 
 /**

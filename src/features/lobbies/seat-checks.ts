@@ -29,8 +29,8 @@ interface SeatCheckDependencies {
 /**
  * Removes the overdue seats of the lobbies whose check is due (I-M6). Checks of a lobby are never further apart than
  * the time that a new seat has, so a seat taken after a check cannot be overdue before the next one, and taking a seat
- * need not schedule a check. Lobbies that another transaction has locked stay due, and so do those of a namespace whose
- * seats cannot be removed. Returns how many seats it removed.
+ * need not schedule a check. A lobby stays due while another transaction has locked it, or while the seats of its
+ * namespace cannot be removed. Returns how many seats it removed.
  */
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;

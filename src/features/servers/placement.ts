@@ -3,6 +3,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
+import { Reports } from '../../platform/reports.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
 import { findFreePorts } from './free-ports.ts';
@@ -29,9 +30,6 @@ const TAKEN_AT_ONCE_MAX = 32;
  * How long the number of ports that other programs use is remembered. Meanwhile, servers that need no ports are taken.
  */
 const FOREIGN_PORTS_KNOWN_FOR_MS = 5_000;
-/** Time before it is reported again why a namespace's servers wait. */
-const REPORTED_AGAIN_AFTER_MS = 10 * 60_000;
-const REPORTED_MAX = 10_000;
 const SEEN_MAX = 10_000;
 
 /** The settings of a machine that runs game servers. */
@@ -77,7 +75,8 @@ export interface PlacementDependencies {
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
   const { database, clock, events, logs, node, runtime, machines, developerGroupsOf, builds } = dependencies;
   const { range_ports = node.server_ports } = node;
-  const reported = new LRUCache<string, WaitReason>({ max: REPORTED_MAX, ttl: REPORTED_AGAIN_AFTER_MS });
+  /** Why the servers of namespaces wait. */
+  const reports = new Reports<WaitReason>();
   /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
   const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
 
@@ -224,8 +223,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const reason = wait_reasons.get(namespace_id);
       if (!reason) continue;
       if (reason !== wait_reason) changed.set(server_id, reason);
-      if (reported.get(namespace_id) === reason) continue;
-      reported.set(namespace_id, reason);
+      if (!reports.begin(namespace_id, reason)) continue;
       await logs.addLine(
         { server_id, stream: 'std_err' },
         `[muster] this server does not run yet: ${describeWait(reason)}`,

@@ -16,8 +16,8 @@ const PUBLIC = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';
 const CLOUD = '/cloud/games/{game_id}/tokens/cloud';
 const SERVICE = '/games/{game_id}/environments/{environment_id}/tokens/service';
 /**
- * Labels of tokens whose revocation the service checks in each request. Tokens with other labels are for something that may
- * have ended, such as a lobby.
+ * Labels of the tokens whose revocation the service checks in each request. Other tokens end with what they are for, such as
+ * a lobby.
  */
 const REVOCABLE = ['usr', 'cloud', 'env_svc', 'share'];
 const REVOKE = '/cloud/games/{game_id}/tokens/revoke';

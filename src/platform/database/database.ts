@@ -21,7 +21,7 @@ const EXCLUSIVE_DEADLINE_MS = EXCLUSIVE_TIMEOUT_MS + 10_000;
 const LOCK_RETRY_EVERY_MS = 100;
 /** PostgreSQL's longest timeout. postgres.js does not send 0, so a timeout of the database or its user would stay. */
 const NO_TIMEOUT_MS = 2_147_483_647;
-/** Networks forget connections that are silent for longer. */
+/** Networks forget connections that are silent for several times as long. */
 const LOCK_PING_EVERY_MS = 60_000;
 
 type ClientOptions = postgres.Options<Record<string, never>>;
@@ -67,7 +67,7 @@ export type Tx = Queries & { readonly is_transaction?: true };
 /** The address of a database: a URL, or the socket of the embedded server. */
 export type DatabaseAddress = { url: string } | EmbeddedPostgres['connection'];
 
-interface LockOptions {
+export interface LockOptions {
   /** How long a statement may wait for a lock, before it fails (`isLocked`). Without it, the limit of the statement applies. */
   lock_wait_max_ms?: number | undefined;
 }

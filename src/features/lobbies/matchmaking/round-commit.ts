@@ -1,3 +1,4 @@
+import type { LockOptions } from '../../../platform/database/database.ts';
 import { isLocked } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import { forEachAtOnce } from '../../../platform/pacing.ts';
@@ -12,7 +13,7 @@ import { toSeat } from './seat.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import type { ProposedSeat, TakenSeats } from './seats-store.ts';
 
-/** How long a round waits for the locks of one of its namespaces, after it has waited for those of all together. */
+/** How long a round waits for the locks of each namespace, once it has waited in vain for those of all of them. */
 const LOCK_WAIT_MAX_MS = 20;
 /** Each takes a connection of the pool. */
 const NAMESPACES_AT_ONCE_MAX = 4;
@@ -27,10 +28,10 @@ export interface SeatTaking {
    */
   takeUnlessLocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
   /**
-   * Takes seats of one namespace, and counts the players of clients exactly. Waits for its locks, by default as long as any
-   * statement may, and then fails (`isLocked`).
+   * Takes seats of one namespace, and counts the players of clients exactly. Waits for its locks, and fails if they are held
+   * for longer (`isLocked`).
    */
-  takeInNamespace(seats: ProposedSeat[], options: { lock_wait_max_ms?: number }): Promise<TakenSeats>;
+  takeInNamespace(seats: ProposedSeat[], options?: LockOptions): Promise<TakenSeats>;
 }
 
 export interface CommitDependencies {
@@ -81,7 +82,7 @@ async function commitNamespaces(dependencies: CommitDependencies, round: Planned
 async function commitPart(
   dependencies: CommitDependencies,
   part: PlannedRound,
-  options: { lock_wait_max_ms?: number },
+  options?: LockOptions,
 ): Promise<NotPlaced[]> {
   if (part.seats.length === 0) return [];
   const taken = await dependencies.seat_taking.takeInNamespace(part.seats.flatMap(toProposedSeats), options);
@@ -95,14 +96,15 @@ async function commitPart(
 export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
   const over = part.seats.filter(({ request }) => isOver(part, request));
   const seats = part.seats.filter((seat) => !over.includes(seat));
-  const not_placed = await commitPart(dependencies, { ...part, seats }, {});
+  const not_placed = await commitPart(dependencies, { ...part, seats });
   await forgetPlanned(dependencies, over);
   return [...not_placed, ...over.map(({ request }) => request)];
 }
 
 /**
- * Creates the planned lobbies whose creator still waits, for those first players who do. Returns the requests of lobbies that
- * were not created, or in which a client was over its limit.
+ * Creates the planned lobbies, except for requests that no longer wait: a lobby is left out with its creator, and otherwise
+ * only loses those first players. Returns the requests of lobbies that were left out or not created, or in which a client
+ * was over its limit.
  */
 export async function commitLobbies(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
   const wanted: PlannedLobby[] = [];
@@ -164,7 +166,7 @@ async function applySeats(
   return not_placed;
 }
 
-/** Reads lobbies again in which the cache counts planned seats that were not taken. */
+/** Reads the lobbies of planned seats that were not taken: the cache still counts these seats. */
 async function forgetPlanned({ cache }: Pick<CommitDependencies, 'cache'>, seats: Plan['seats']): Promise<void> {
   for (const [namespace_id, seats_there] of Map.groupBy(seats, ({ request }) => request.namespace_id)) {
     await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);

@@ -74,7 +74,7 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
     }
   }
 
-  /** Returns the requests whose namespace can be decided. The others wait for theirs, which is loaded if it is not in memory. */
+  /** Returns the requests that can be decided now. The others wait for their namespace: it is set aside, or begins to load. */
   function leaveSetAside(pending: PendingRequest[]): PendingRequest[] {
     const ready: PendingRequest[] = [];
     for (const one of pending) {
@@ -88,7 +88,7 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
     return ready;
   }
 
-  /** Finishes a round for one namespace. A failure rejects its requests, but not those that have come since: they were not tried. */
+  /** Finishes a round for one namespace. A failure rejects the requests of that round, but none that have come since. */
   async function finishLater({ namespace_id, game_id, pending, finish }: UnfinishedNamespace): Promise<void> {
     await setAside(namespace_id, [], async () => {
       try {

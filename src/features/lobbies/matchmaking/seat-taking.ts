@@ -1,5 +1,5 @@
 import { after, type Clock } from '../../../platform/clock.ts';
-import type { Database } from '../../../platform/database/database.ts';
+import type { Database, LockOptions } from '../../../platform/database/database.ts';
 import type { AbandonedSeats } from '../abandoned-seats.ts';
 import type { SeatTaking } from './round-commit.ts';
 import * as store from './seats-store.ts';
@@ -36,18 +36,18 @@ export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking
           throw error;
         }
       }
-      return await takeStrictly(seats, moments, LOCK_WAIT_MAX_MS);
+      return await takeStrictly(seats, moments, { lock_wait_max_ms: LOCK_WAIT_MAX_MS });
     },
-    takeInNamespace: (seats, { lock_wait_max_ms }) => takeStrictly(seats, readMoments(), lock_wait_max_ms),
+    takeInNamespace: (seats, options) => takeStrictly(seats, readMoments(), options),
   };
 
   async function takeStrictly(
     seats: store.ProposedSeat[],
     moments: ReturnType<typeof readMoments>,
-    lock_wait_max_ms: number | undefined,
+    options: LockOptions | undefined,
   ): Promise<store.TakenSeats> {
     try {
-      return await database.transact((tx) => store.takeSeatsUnderLock(tx, seats, moments), { lock_wait_max_ms });
+      return await database.transact((tx) => store.takeSeatsUnderLock(tx, seats, moments), options);
     } catch (error) {
       abandoned_seats.addAfter(error, seats);
       throw error;
