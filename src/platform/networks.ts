@@ -1,4 +1,4 @@
-import { isIP } from 'node:net';
+import { BlockList, isIP, isIPv4 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /** The smallest IPv6 network that providers assign to a customer (RFC 6177). The customer may use all of its addresses. */
@@ -22,6 +22,12 @@ export function parseAddress(text: string): Address | undefined {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
+/** Returns an address in its usual spelling, as `parseAddress` reads it; undefined for any other text. */
+export function normalizeAddress(text: string): string | undefined {
+  // An address of IPv4 has only one spelling.
+  return isIPv4(text) ? text : parseAddress(text)?.toString();
+}
+
 /**
  * Parses a network like `10.0.0.0/8` or `fd00::/8`, or a single address. IPv4 inside IPv6 becomes IPv4. Returns undefined
  * for any other text.
@@ -40,6 +46,19 @@ export function isWithin(address: Address, [network, bits]: Network): boolean {
   return network.kind() === address.kind() && address.match(network, bits);
 }
 
+/** Creates the function that returns whether a normalized address is in one of the networks. */
+export function createNetworkCheck(networks: readonly Network[]): (address: string) => boolean {
+  const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
+  for (const [address, bits] of networks) {
+    const kind = address.kind();
+    lists[kind].addSubnet(address.toString(), bits, kind);
+  }
+  return (address) => {
+    const kind = isIPv4(address) ? 'ipv4' : 'ipv6';
+    return lists[kind].check(address, kind);
+  };
+}
+
 /** Returns the key to count an address by: for IPv6 its /64 network, because one client may use all of it. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
@@ -54,10 +73,9 @@ export function networkOf(address: string): string {
  * that of the host at which the service listens. Game servers of all tenants share them.
  */
 export function createMachineAddressCheck(host: string): (address: string) => boolean {
-  const normalize = (text: string) => parseAddress(text)?.toNormalizedString();
-  const own = new Set(['127.0.0.1', '::1', host].map(normalize));
+  const own = new Set(['127.0.0.1', '::1', host].map(normalizeAddress));
   return (address) => {
-    const normalized = normalize(address);
+    const normalized = normalizeAddress(address);
     return normalized !== undefined && own.has(normalized);
   };
 }

@@ -5,6 +5,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import type { RequestDeadline } from '../../platform/http/request-deadline.ts';
 import { startDeletingOld } from '../../platform/loop.ts';
+import { type MaybePromise, whenKnown } from '../../platform/maybe-promise.ts';
 import { networkOf } from '../../platform/networks.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
@@ -208,14 +209,12 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
      * asks for no captcha.
      */
-    async admit(
+    admit: (
       namespace: NamespaceVersion,
       request: CheckedRequest,
       note: (decision: CaptchaDecision) => void,
-    ): Promise<void> {
-      const config = await versions.captcha(namespace);
-      if (config) await check(config, namespace, request, note);
-    },
+    ): MaybePromise<void> =>
+      whenKnown(versions.captcha(namespace), (config) => config && check(config, namespace, request, note)),
     /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
     async challenge(namespace_id: string): Promise<Challenge> {
       const namespace = await namespaces.find(namespace_id);

@@ -4,7 +4,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { MaybePromise } from '../../platform/maybe-promise.ts';
+import { type MaybePromise, whenKnown } from '../../platform/maybe-promise.ts';
 import { parseAllowList } from '../../platform/outbound/addresses.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
@@ -139,9 +139,8 @@ export function createVersions(dependencies: VersionsDependencies) {
       return `${day}-${number}`;
     },
     /** Returns the game modes of a version with defaults filled in. */
-    async gameModes(key: store.VersionKey): Promise<ReadonlyMap<string, GameModeSettings>> {
-      return resolve(await get(key), await datacenters.list());
-    },
+    gameModes: (key: store.VersionKey): MaybePromise<ReadonlyMap<string, GameModeSettings>> =>
+      whenKnown(get(key), (version) => whenKnown(datacenters.list(), (among) => resolve(version, among))),
     /**
      * Returns how many empty lobbies a version keeps. Loops read it for every version in each step, so it is remembered
      * without the configurations, which may be large.
@@ -161,10 +160,8 @@ export function createVersions(dependencies: VersionsDependencies) {
       return limits;
     },
     /** Returns the captcha settings of a version; undefined if it requires none. */
-    async captcha(key: store.VersionKey): Promise<CaptchaConfig | undefined> {
-      const { config } = await get(key);
-      return config.matchmaker?.captcha;
-    },
+    captcha: (key: store.VersionKey): MaybePromise<CaptchaConfig | undefined> =>
+      whenKnown(get(key), ({ config }) => config.matchmaker?.captcha),
   };
 
   async function insert(

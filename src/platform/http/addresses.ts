@@ -1,7 +1,14 @@
 import { networkInterfaces } from 'node:os';
 import { isSameSecret } from '../constant-time.ts';
 import { StartError } from '../errors.ts';
-import { type Address, isWithin, type Network, parseAddress, parseNetwork } from '../networks.ts';
+import {
+  createNetworkCheck,
+  isWithin,
+  type Network,
+  normalizeAddress,
+  parseAddress,
+  parseNetwork,
+} from '../networks.ts';
 
 /** Longer than any chain of proxies, so that a long header costs little even if every proxy is trusted. */
 const HOPS_MAX = 64;
@@ -28,7 +35,7 @@ export interface Addresses {
 
 /** `secret`: what trusted proxies send in the header Muster-Proxy-Secret; undefined if their address is enough. */
 export function createAddresses(trusted: readonly Network[], secret?: string): Addresses {
-  const isTrusted = (address: Address) => trusted.some((network) => isWithin(address, network));
+  const isTrusted = createNetworkCheck(trusted);
   /** Returns whether a request from a trusted address comes from the proxy there, and not from a game server beside it. */
   const isOfProxy = ({ headers }: Request) =>
     secret === undefined || isSameSecret(headers.get('muster-proxy-secret') ?? '', secret);
@@ -36,26 +43,24 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
   return {
     clientOf(request, server) {
       const connected = server?.requestIP(request)?.address ?? '';
-      // The common case: an IPv4 connection and no proxy.
-      if (trusted.length === 0 && !connected.includes(':')) return connected;
-      let client = parseAddress(connected);
-      if (!client) return connected;
+      let client = normalizeAddress(connected);
+      if (client === undefined) return connected;
       const is_proxy = trusted.length > 0 && isTrusted(client) && isOfProxy(request);
       const forwarded = is_proxy ? request.headers.get('x-forwarded-for') : null;
-      if (forwarded === null) return client.toString();
+      if (forwarded === null) return client;
       for (const hop of hopsOf(forwarded)) {
-        const address = parseHop(hop);
+        const address = toAddress(hop);
         // A trusted proxy would not write this, so the address before it is the last one that is known.
-        if (!address) break;
+        if (address === undefined) break;
         client = address;
         if (!isTrusted(address)) break;
       }
-      return client.toString();
+      return client;
     },
     isHttps(request, server) {
       const forwarded = trusted.length > 0 ? request.headers.get('x-forwarded-proto') : null;
       if (forwarded !== null) {
-        const connected = parseAddress(server?.requestIP(request)?.address ?? '');
+        const connected = normalizeAddress(server?.requestIP(request)?.address ?? '');
         const proto = forwarded.split(',').at(-1)?.trim().toLowerCase();
         const is_known = proto === 'https' || proto === 'http';
         if (is_known && connected && isTrusted(connected) && isOfProxy(request)) return proto === 'https';
@@ -65,9 +70,8 @@ export function createAddresses(trusted: readonly Network[], secret?: string): A
     isOfUntrustedProxy(request, server) {
       if (!request.headers.has('x-forwarded-for')) return false;
       const connected = parseAddress(server?.requestIP(request)?.address ?? '');
-      return (
-        connected !== undefined && connected.range() !== 'unicast' && !(isTrusted(connected) && isOfProxy(request))
-      );
+      if (!connected || connected.range() === 'unicast') return false;
+      return !(isTrusted(connected.toString()) && isOfProxy(request));
     },
   };
 }
@@ -122,7 +126,10 @@ function* hopsOf(forwarded: string): Generator<string> {
   }
 }
 
-function parseHop(text: string): Address | undefined {
-  const { v4, v6 } = WITH_PORT.exec(text)?.groups ?? {};
-  return parseAddress(v4 ?? v6 ?? text);
+/** Returns the address of a hop, without its port; undefined for any other text. */
+function toAddress(hop: string): string | undefined {
+  const address = normalizeAddress(hop);
+  if (address !== undefined) return address;
+  const { v4, v6 } = WITH_PORT.exec(hop)?.groups ?? {};
+  return normalizeAddress(v4 ?? v6 ?? '');
 }

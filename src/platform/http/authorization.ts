@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
+import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
 import type { Caller, CallerKind } from '../tokens/caller.ts';
 import type { Authorization } from '../watch/watch.ts';
 import type { AnyInput } from './call.ts';
@@ -48,9 +48,9 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
   const readQuery = route.query ? createQueryReader(route.query) : () => NO_QUERY;
 
   function requireAccess(caller: Caller, params: Record<string, string>): MaybePromise<void> {
-    const requireAccessToGame = () => (access ? tenants.authorize(caller, scopeOf(params), access) : undefined);
-    const checking = tenants.requireNotRevoked(caller);
-    return checking instanceof Promise ? checking.then(requireAccessToGame) : requireAccessToGame();
+    return whenKnown(tenants.requireNotRevoked(caller), () =>
+      access ? tenants.authorize(caller, scopeOf(params), access) : undefined,
+    );
   }
 
   /** Refuses a caller whose kind is not allowed. A revoked token is refused as such, whatever its kind. */
@@ -73,8 +73,7 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
       }
       const params = readParams(raw_params);
       const checking = caller && requireAccess(caller, params);
-      const toInput = () => ({ caller, params, query: readQuery(search) });
-      return checking instanceof Promise ? checking.then(toInput) : toInput();
+      return whenKnown(checking, () => ({ caller, params, query: readQuery(search) }));
     },
     async authorizationOf({ caller, params }) {
       const topics = caller ? await tenants.topicsOf(caller) : [];

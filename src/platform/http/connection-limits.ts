@@ -1,6 +1,6 @@
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
-import { createMachineAddressCheck, isWithin, type Network, parseAddress } from '../networks.ts';
+import { createMachineAddressCheck, createNetworkCheck, type Network, normalizeAddress } from '../networks.ts';
 import { clientKey, readConnectionUsers } from '../tcp-ports.ts';
 import { refuseNetworks } from './connection-filter.ts';
 import { readConnectionsInUse } from './connections-in-use.ts';
@@ -61,9 +61,10 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     connections_per_address_max: per_address_max = Math.min(PER_ADDRESS_DEFAULT, Math.floor(descriptors_max / 2)),
   } = options;
   const report = createReporter(events, { descriptors_max, per_address_max });
+  const isTrusted = createNetworkCheck(trusted_proxies);
   const isOfProxy = ({ address }: Connection) => {
-    const parsed = parseAddress(address);
-    return parsed !== undefined && trusted_proxies.some((network) => isWithin(parsed, network));
+    const normalized = normalizeAddress(address);
+    return normalized !== undefined && isTrusted(normalized);
   };
   const isOfMachine = createMachineAddressCheck(options.host);
   const refusals = createRefusals();

@@ -2,7 +2,7 @@ import type { Events } from '../events.ts';
 import type { Verdict } from '../limits/counters.ts';
 import { averagePerMinute, inEachMinute, type Limit } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
+import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
 import { createMachineAddressCheck, networkOf } from '../networks.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
@@ -86,9 +86,8 @@ export function createRateLimiter({ host, limits, events, onRefused }: RateLimit
   }
 
   function count(limit: Limit, caller: Caller | undefined, client: CountedClient): MaybePromise<void> {
-    const verdict = limits.count(limit, rateLimitKey(limit, caller, client));
-    if (verdict instanceof Promise) return verdict.then((known) => apply(known, limit, client));
-    if (verdict) apply(verdict, limit, client);
+    const counted = limits.count(limit, rateLimitKey(limit, caller, client));
+    return whenKnown(counted, (verdict) => verdict && apply(verdict, limit, client));
   }
 
   /** One game server could use up the verifications of all others of this machine, so only its proxies' are counted. */

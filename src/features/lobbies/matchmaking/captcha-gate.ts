@@ -1,10 +1,15 @@
+import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
 import type { Captcha } from '../../captcha/captcha.ts';
 import type { FindBody } from '../wire.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** Admits a request, or throws an error of `captcha.admit`. */
-export type PassCaptcha = (namespace: { game_id: string; namespace_id: string; version_id: string }) => Promise<void>;
+export type PassCaptcha = (namespace: {
+  game_id: string;
+  namespace_id: string;
+  version_id: string;
+}) => MaybePromise<void>;
 
 /**
  * Returns the captcha check of one request. One solved captcha is enough for the request, even if its namespace moves to
@@ -17,15 +22,17 @@ export function createCaptchaGate(
   draft: ReceiptDraft | undefined,
 ): PassCaptcha {
   let has_passed = false;
-  return async (namespace) => {
+  return (namespace) => {
     if (has_passed) return;
     draft?.recordStage('checked');
     let was_required = false;
-    await captcha.admit(namespace, { ...context, captcha: solved }, (decision) => {
+    const admitting = captcha.admit(namespace, { ...context, captcha: solved }, (decision) => {
       was_required = true;
       draft?.recordDecision({ captcha: decision });
       draft?.recordStage('captcha');
     });
-    has_passed = was_required;
+    return whenKnown(admitting, () => {
+      has_passed = was_required;
+    });
   };
 }

@@ -1,5 +1,6 @@
+import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
 import { coordinatesOf } from '../../coordinates.ts';
-import type { Datacenters } from '../../datacenters/datacenters.ts';
+import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import type { Position } from '../wire.ts';
@@ -20,17 +21,22 @@ export interface ChoicesDependencies {
 }
 
 /** Returns the game modes and regions of a namespace. If the client's position is unknown, this process's region is first. */
-export async function listChoices(
+export function listChoices(
   { versions, datacenters, own_region }: ChoicesDependencies,
   namespace: Pick<NamespaceRow, 'game_id' | 'version_id'>,
   position: Position,
-): Promise<Choices> {
-  const modes = await versions.gameModes(namespace);
-  const all = await datacenters.list();
-  const isOwn = ({ slug }: { slug: string }) => slug === own_region;
+): MaybePromise<Choices> {
+  return whenKnown(versions.gameModes(namespace), (modes) =>
+    whenKnown(datacenters.list(), (all) => ({ modes, regions: sortRegions(all, own_region, position) })),
+  );
+}
+
+/** Returns the slugs of all regions, the best one for the client first. */
+function sortRegions(all: Datacenter[], own_region: string, position: Position): string[] {
+  const isOwn = ({ slug }: Datacenter) => slug === own_region;
   const own_first = [...all.filter(isOwn), ...all.filter((region) => !isOwn(region))];
   const is_located = position.coordinates !== undefined || position.latencies !== undefined;
-  if (!is_located) return { modes, regions: own_first.map(({ slug }) => slug) };
+  if (!is_located) return own_first.map(({ slug }) => slug);
   const located = own_first.map((region) => ({ slug: region.slug, coordinates: coordinatesOf(region) }));
-  return { modes, regions: orderRegions(located, position) };
+  return orderRegions(located, position);
 }

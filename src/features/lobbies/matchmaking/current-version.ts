@@ -1,14 +1,16 @@
 import { ServiceError } from '../../../platform/errors.ts';
+import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 
 /** Maximum number of checks of a request, if its namespace moves to another version again and again. */
 const VERSION_CHANGES_MAX = 16;
 
 /** Returns the namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
-export async function requireNamespace(namespaces: Namespaces, namespace_id: string): Promise<NamespaceRow> {
-  const namespace = await namespaces.find(namespace_id);
-  if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
-  return namespace;
+export function requireNamespace(namespaces: Namespaces, namespace_id: string): MaybePromise<NamespaceRow> {
+  return whenKnown(namespaces.find(namespace_id), (namespace) => {
+    if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+    return namespace;
+  });
 }
 
 /**
@@ -22,12 +24,14 @@ export async function atCurrentVersion<Result>(
 ): Promise<{ namespace: NamespaceRow; result: Result }> {
   let row = namespace;
   for (let changes = 0; changes < VERSION_CHANGES_MAX; changes += 1) {
-    const decided = await decide(row).then(
-      (result) => ({ result }),
-      (error: unknown) => ({ error }),
-    );
-    const { version_id } = row;
-    row = await requireNamespace(namespaces, row.namespace_id);
+    const { namespace_id, version_id } = row;
+    let decided: { result: Result } | { error: unknown };
+    try {
+      decided = { result: await decide(row) };
+    } catch (error) {
+      decided = { error };
+    }
+    row = await requireNamespace(namespaces, namespace_id);
     if (row.version_id !== version_id) continue;
     if ('error' in decided) throw decided.error;
     return { namespace: row, result: decided.result };

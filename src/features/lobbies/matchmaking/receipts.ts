@@ -74,6 +74,20 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     wakeWriting();
   }
 
+  async function keepReceipt<Answer>(
+    draft: ReceiptDraft,
+    work: (draft: ReceiptDraft) => Promise<Answer>,
+  ): Promise<Answer> {
+    try {
+      const answer = await work(draft);
+      add(draft.finish());
+      return answer;
+    } catch (error) {
+      add(draft.finish({ code: toCallersError(error).code }));
+      throw error;
+    }
+  }
+
   /** The newest 64 receipts of a namespace that match a filter. Watchable. */
   const list: Watchable<{ namespace_id: string } & store.ReceiptFilter, Receipt[]> = {
     topics: ({ namespace_id }) => [topics.receiptsOf(namespace_id)],
@@ -83,21 +97,11 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
 
   return {
     /** Runs the work of a request and keeps its receipt. `work` gets no draft if no receipt is kept. */
-    async withReceipt<Answer>(
+    withReceipt: <Answer>(
       describe: () => ReceiptSubject,
       work: (draft: ReceiptDraft | undefined) => Promise<Answer>,
-    ): Promise<Answer> {
-      if (!countRequest()) return await work(undefined);
-      const draft = new ReceiptDraft(describe(), clock.now());
-      try {
-        const answer = await work(draft);
-        add(draft.finish());
-        return answer;
-      } catch (error) {
-        add(draft.finish({ code: toCallersError(error).code }));
-        throw error;
-      }
-    },
+    ): Promise<Answer> =>
+      countRequest() ? keepReceipt(new ReceiptDraft(describe(), clock.now()), work) : work(undefined),
     /** Returns the receipt of a request. Throws MATCHMAKER_RECEIPT_NOT_FOUND. */
     async get(namespace_id: string, ray_id: string): Promise<Receipt> {
       const unwritten = waiting.find((row) => row.ray_id === ray_id && row.namespace_id === namespace_id);

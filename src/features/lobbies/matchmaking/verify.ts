@@ -1,4 +1,5 @@
 import type { Database } from '../../../platform/database/database.ts';
+import type { MaybePromise } from '../../../platform/maybe-promise.ts';
 import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
 import {
   type PayloadLobby,
@@ -67,13 +68,29 @@ interface RequestToVerify {
  * that lobby's mode needs verification, verifies, and returns a search for that mode only. Otherwise returns a search for the
  * modes without verification.
  */
-export async function verifyFind(
+export function verifyFind(
   dependencies: VerifyDependencies,
   request: RequestToVerify,
-  { body, search, choices }: { body: FindBody; search: Search; choices: Choices },
+  find: PlannedFind,
+): MaybePromise<Search> {
+  const { modes } = find.choices;
+  const is_required = find.search.game_modes.some((name) => needsVerification(name, modes));
+  return is_required ? verifySearch(dependencies, request, find) : find.search;
+}
+
+/** A find with its search. */
+interface PlannedFind {
+  body: FindBody;
+  search: Search;
+  choices: Choices;
+}
+
+async function verifySearch(
+  dependencies: VerifyDependencies,
+  request: RequestToVerify,
+  { body, search, choices }: PlannedFind,
 ): Promise<Search> {
   const { modes, regions } = choices;
-  if (!search.game_modes.some((name) => needsVerification(name, modes))) return search;
   const lobby = await previewLobby(dependencies, request, body, search);
   const game_mode = lobby?.game_mode ?? search.new_lobby?.game_mode;
   const mode = game_mode === undefined ? undefined : modes.get(game_mode);
