@@ -1,8 +1,10 @@
 /** How many slots may be empty in any case, so that the gaps of a small registry are not closed all the time. */
 const EMPTY_MAX = 64;
 
-interface Slot<Item> {
-  item: Item;
+/** The place of an item in a registry. */
+export interface Slot<Item> {
+  readonly item: Item;
+  /** Changes when gaps are closed. */
   index: number;
 }
 
@@ -21,35 +23,39 @@ export class Registry<Item> {
     return this.#size;
   }
 
-  /** Adds an item. Returns a function that removes the item and returns whether it was still there. */
-  add(item: Item): () => boolean {
+  /** Adds an item. Returns its place, by which it is removed. */
+  add(item: Item): Slot<Item> {
     if (this.#slots.length > 2 * this.#size + EMPTY_MAX) this.#closeGaps();
     const slot = { item, index: this.#slots.length };
     this.#slots.push(slot);
     this.#size += 1;
-    return () => this.#remove(slot);
+    return slot;
   }
 
-  /** Returns the item that came first of those that are there; undefined if there is none. */
-  first(): Item | undefined {
-    if (this.#size === 0) return undefined;
-    while (!this.#slots[this.#first]) this.#first += 1;
-    return this.#slots[this.#first]?.item;
-  }
-
-  /** Returns the items that are there now. */
-  list(): Item[] {
-    const items: Item[] = [];
-    for (const slot of this.#slots) if (slot) items.push(slot.item);
-    return items;
-  }
-
-  #remove(slot: Slot<Item>): boolean {
+  /** Removes the item of a place. Returns whether it was still there. */
+  remove(slot: Slot<Item>): boolean {
     if (this.#slots[slot.index] !== slot) return false;
     this.#slots[slot.index] = undefined;
     this.#size -= 1;
     if (this.#size === 0) this.#closeGaps();
     return true;
+  }
+
+  /** Returns the place of the item that came first of those that are there; undefined if there is none. */
+  first(): Slot<Item> | undefined {
+    if (this.#size === 0) return undefined;
+    while (!this.#slots[this.#first]) this.#first += 1;
+    return this.#slots[this.#first];
+  }
+
+  /** Returns the places of the items that are there now. */
+  slots(): Slot<Item>[] {
+    return this.#slots.filter((slot) => slot !== undefined);
+  }
+
+  /** Returns the items that are there now. */
+  list(): Item[] {
+    return this.slots().map(({ item }) => item);
   }
 
   #closeGaps(): void {

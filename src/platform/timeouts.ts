@@ -1,12 +1,13 @@
-import { Registry } from './registry.ts';
+import { Registry, type Slot } from './registry.ts';
 
 interface Timed<Work> {
   work: Work;
   /** In milliseconds of `performance.now()`. */
   ends_at: number;
-  /** Returns whether it was unfinished. */
-  finish(): boolean;
 }
+
+/** Work whose time is limited, until it is finished. */
+export type Unfinished<Work> = Slot<Timed<Work>>;
 
 /** Limits the time of pieces of work. All have the same timeout, so one timer serves them in the order of arrival. */
 export class Timeouts<Work> {
@@ -20,19 +21,22 @@ export class Timeouts<Work> {
     this.#onTimeout = onTimeout;
   }
 
-  /** Limits the time of some work. Returns the function to call when it is finished. */
-  add(work: Work): () => void {
-    const timed: Timed<Work> = { work, ends_at: performance.now() + this.#timeout_ms, finish: () => false };
-    timed.finish = this.#unfinished.add(timed);
+  /** Limits the time of some work, until it is finished. */
+  add(work: Work): Unfinished<Work> {
     this.#timer ??= this.#wake(this.#timeout_ms);
-    return timed.finish;
+    return this.#unfinished.add({ work, ends_at: performance.now() + this.#timeout_ms });
+  }
+
+  /** The work is finished. It may have timed out before. */
+  finish(unfinished: Unfinished<Work>): void {
+    this.#unfinished.remove(unfinished);
   }
 
   /** Lets all work time out now. */
   expireAll(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const timed of this.#unfinished.list()) this.#expire(timed);
+    for (const unfinished of this.#unfinished.slots()) this.#expire(unfinished);
   }
 
   #wake(after_ms: number): ReturnType<typeof setTimeout> {
@@ -46,16 +50,16 @@ export class Timeouts<Work> {
     const now = performance.now();
     const next = () => this.#unfinished.first();
     try {
-      for (let first = next(); first && first.ends_at <= now; first = next()) this.#expire(first);
+      for (let first = next(); first && first.item.ends_at <= now; first = next()) this.#expire(first);
     } finally {
       // Also after a callback that throws: all other work still needs its timeout.
       clearTimeout(this.#timer);
       const left = next();
-      this.#timer = left && this.#wake(Math.max(0, left.ends_at - now));
+      this.#timer = left && this.#wake(Math.max(0, left.item.ends_at - now));
     }
   }
 
-  #expire({ work, finish }: Timed<Work>): void {
-    if (finish()) this.#onTimeout(work);
+  #expire(unfinished: Unfinished<Work>): void {
+    if (this.#unfinished.remove(unfinished)) this.#onTimeout(unfinished.item.work);
   }
 }

@@ -57,9 +57,9 @@ test('timeouts: after a callback that throws, all other work still times out', a
 test('timeouts: finished work does not time out', async () => {
   const ended: string[] = [];
   const timeouts = new Timeouts<string>(TIMEOUT_MS, (work) => void ended.push(work));
-  const finish = timeouts.add('finished');
+  const unfinished = timeouts.add('finished');
   timeouts.add('kept');
-  finish();
+  timeouts.finish(unfinished);
   await waitFor(() => ended.length > 0, 'the kept work to time out');
   expect(ended).toEqual(['kept']);
 });

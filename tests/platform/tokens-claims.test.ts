@@ -1,10 +1,25 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
 import { CompactSign, importJWK } from 'jose';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { decodeClaims, encodeClaims } from '../../src/platform/tokens/claims.ts';
-import { writeMessage, writeUuid } from '../../src/platform/tokens/messages.ts';
 import { makeTokenMaker, type TokenMaker } from '../support/token-maker.ts';
+
+type Field = [number: number, value: number | string | Uint8Array];
+
+/** Writes a message of any fields, also one that the service would not write. */
+function writeMessage(fields: Field[]): Uint8Array {
+  const writer = new BinaryWriter();
+  for (const [number, value] of fields) {
+    if (typeof value === 'number') writer.tag(number, WireType.Varint).int64(value);
+    else if (typeof value === 'string') writer.tag(number, WireType.LengthDelimited).string(value);
+    else writer.tag(number, WireType.LengthDelimited).bytes(value);
+  }
+  return writer.finish();
+}
+
+const writeUuid = (uuid: string) => writeMessage([[1, Uint8Array.fromHex(uuid.replaceAll('-', ''))]]);
 
 let maker: TokenMaker;
 beforeAll(async () => {

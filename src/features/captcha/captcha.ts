@@ -204,17 +204,22 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   }
 
   return {
+    /** Returns whether a version requires a captcha for requests for seats. */
+    isRequired: (namespace: NamespaceVersion): MaybePromise<boolean> =>
+      whenKnown(versions.captcha(namespace), isPresent),
     /**
      * Admits a request for seats, or throws CAPTCHA_CAPTCHA_REQUIRED (metadata describes the captcha),
      * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
      * asks for no captcha.
      */
-    admit: (
+    async admit(
       namespace: NamespaceVersion,
       request: CheckedRequest,
       note: (decision: CaptchaDecision) => void,
-    ): MaybePromise<void> =>
-      whenKnown(versions.captcha(namespace), (config) => config && check(config, namespace, request, note)),
+    ): Promise<void> {
+      const config = await versions.captcha(namespace);
+      if (config) await check(config, namespace, request, note);
+    },
     /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
     async challenge(namespace_id: string): Promise<Challenge> {
       const namespace = await namespaces.find(namespace_id);
@@ -243,6 +248,8 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     },
   };
 }
+
+const isPresent = (config: CaptchaConfig | undefined): boolean => config !== undefined;
 
 /** The context of a check: the client, its game, the providers of the version, and the metadata of a refusal. */
 interface CaptchaContext {

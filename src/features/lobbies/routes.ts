@@ -68,11 +68,6 @@ export function lobbyRoutes(lobbies: Lobbies) {
   return PREFIXES.flatMap((prefix) => [...playerRoutes(prefix, lobbies), ...listingRoutes(prefix, lobbies)]);
 }
 
-const clientOf = ({ headers }: Request) => ({
-  readUserAgent: () => headers.get('user-agent'),
-  readOrigin: () => headers.get('origin') ?? undefined,
-});
-
 /** Routes by which a game's clients get seats. */
 function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
   return [
@@ -89,10 +84,11 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: FIND_ERRORS,
       },
-      ({ caller, body, text, address, ray_id, deadline, request }) =>
-        caller.kind === 'development'
-          ? lobbies.development.join(caller, body)
-          : lobbies.find(caller, asWritten(body, text), { address, ray_id, deadline, ...clientOf(request) }),
+      (call) => {
+        const { caller, body, text } = call;
+        if (caller.kind === 'development') return lobbies.development.join(caller, body);
+        return lobbies.find(caller, asWritten(body, text), call);
+      },
     ),
     route(
       'POST',
@@ -107,10 +103,11 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: CREATE_ERRORS,
       },
-      ({ caller, body, text, address, ray_id, deadline, request }) =>
-        caller.kind === 'development'
-          ? lobbies.development.join(caller, body)
-          : lobbies.create(caller, asWritten(body, text), { address, ray_id, deadline, ...clientOf(request) }),
+      (call) => {
+        const { caller, body, text } = call;
+        if (caller.kind === 'development') return lobbies.development.join(caller, body);
+        return lobbies.create(caller, asWritten(body, text), call);
+      },
     ),
     route(
       'POST',
@@ -125,12 +122,13 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         response: wire.JoinAnswer,
         errors: JOIN_ERRORS,
       },
-      async ({ caller, body, text, address, ray_id, deadline, request }) => {
+      async (call) => {
+        const { caller, body, text } = call;
         const { code, lobby_id } = body;
         if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
         if (caller.kind === 'development') return await lobbies.development.join(caller, body);
         const wanted = { ...asWritten(body, text), lobby_id: lobby_id?.toLowerCase() };
-        return await lobbies.join(caller, wanted, { address, ray_id, deadline, ...clientOf(request) });
+        return await lobbies.join(caller, wanted, call);
       },
     ),
   ];

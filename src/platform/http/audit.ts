@@ -68,7 +68,7 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
       operation,
       caller,
       address: call.address,
-      user_agent: call.request.headers.get('user-agent')?.slice(0, TEXT_LENGTH_MAX) ?? null,
+      user_agent: call.readUserAgent()?.slice(0, TEXT_LENGTH_MAX) ?? null,
       game_id: access ? game_id : undefined,
       namespace_id: access ? environment_id : undefined,
       details,

@@ -27,14 +27,14 @@ export function createTextReader(timeout_ms: number): ReadText {
     const { request } = exchange;
     const announced = request.headers.get('content-length');
     if (Number(announced ?? 0) > bytes_max) throw tooLarge(bytes_max);
-    const finish = timeouts.add(exchange);
+    const unfinished = timeouts.add(exchange);
     exchange.deadline.hold();
     let bytes: Uint8Array;
     try {
       // A body cannot be longer than announced.
       bytes = announced === null ? await readCounted(request.body, bytes_max) : await request.bytes();
     } finally {
-      finish();
+      timeouts.finish(unfinished);
       exchange.deadline.release();
     }
     // The handler must not run for a body that came too late.

@@ -89,6 +89,16 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
   get address(): string {
     return this.#exchange.address;
   }
+
+  /** Returns the header Origin; undefined if no page sent the request. */
+  readOrigin(): string | undefined {
+    return this.request.headers.get('origin') ?? undefined;
+  }
+
+  /** Returns the header User-Agent; null if there is none. */
+  readUserAgent(): string | null {
+    return this.request.headers.get('user-agent');
+  }
 }
 
 /** A call of any handler. */

@@ -1,5 +1,5 @@
 import { parseAddress } from '../networks.ts';
-import { Registry } from '../registry.ts';
+import { Registry, type Slot } from '../registry.ts';
 
 /** The client's end of a connection. */
 export interface Peer {
@@ -11,13 +11,23 @@ interface Connected {
   requestIP(request: Request): Peer | null;
 }
 
+/** A request in progress, and the server that received it. */
+interface ReceivedRequest {
+  request: Request;
+  server: Connected | null;
+}
+
 /** Module state, because descriptors belong to the process. Looked up only when a connection must be closed. */
-const requests = new Registry<{ request: Request; server: Connected | null }>();
+const requests = new Registry<ReceivedRequest>();
 const sockets = new Map<object, string>();
 
-/** Notes that a request is in progress, until the returned function is called. */
-export function noteRequest(request: Request, server: Connected | null): () => void {
+/** Notes that a request is in progress, until {@link noteRequestEnd}. */
+export function noteRequest(request: Request, server: Connected | null): Slot<ReceivedRequest> {
   return requests.add({ request, server });
+}
+
+export function noteRequestEnd(noted: Slot<ReceivedRequest>): void {
+  requests.remove(noted);
 }
 
 /** Notes that the connection of a request becomes a WebSocket, until {@link noteSocketEnd}. */

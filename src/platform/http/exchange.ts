@@ -4,7 +4,7 @@ import type { Caller } from '../tokens/caller.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 import { errorResponse, toCallersError } from './answers.ts';
 import { hasBody, isBodyLeft } from './body.ts';
-import { noteRequest } from './connections-in-use.ts';
+import { noteRequest, noteRequestEnd } from './connections-in-use.ts';
 import type { Rays } from './rays.ts';
 import type { ReceivingServers } from './receiving-servers.ts';
 import { Deadline, type DeadlineOptions } from './request-deadline.ts';
@@ -64,7 +64,7 @@ export class Exchange {
   readonly #route: string;
   readonly #resolve: (response: Response | Promise<Response>) => void;
   readonly #started_at = performance.now();
-  readonly #noteEnd: () => void;
+  readonly #noted: ReturnType<typeof noteRequest>;
   #address: string | undefined;
 
   constructor(services: ExchangeServices, { request, route, resolve }: Received) {
@@ -75,7 +75,7 @@ export class Exchange {
     this.#route = route;
     this.#resolve = resolve;
     this.deadline = new Deadline(this, services.deadlines);
-    this.#noteEnd = noteRequest(request, server);
+    this.#noted = noteRequest(request, server);
   }
 
   /** Whether the client uses https. */
@@ -101,7 +101,7 @@ export class Exchange {
     const { request, ray_id, caller } = this;
     const { method } = request;
     const route = this.#route;
-    this.#noteEnd();
+    noteRequestEnd(this.#noted);
     this.deadline.cancel();
     const duration_ms = Math.round(performance.now() - this.#started_at);
     this.#services.rays.note({ ray_id, method, route, finished_at: Date.now(), duration_ms, caller });

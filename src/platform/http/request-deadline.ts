@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import { Timeouts } from '../timeouts.ts';
+import { Timeouts, type Unfinished } from '../timeouts.ts';
 
 /** When a request ends without its answer: its client has gone, its time is over, or the service stops. */
 export interface RequestDeadline {
@@ -37,7 +37,7 @@ export class Deadline implements RequestDeadline {
   ends_at = Number.POSITIVE_INFINITY;
   readonly #timed: TimedRequest;
   readonly #options: DeadlineOptions;
-  #cancelTimeout: (() => void) | undefined;
+  #timing: Unfinished<Deadline> | undefined;
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #has_passed = false;
@@ -54,12 +54,12 @@ export class Deadline implements RequestDeadline {
   start(): void {
     const { timeout_ms, timeouts } = this.#options;
     this.ends_at = performance.now() + timeout_ms;
-    this.#cancelTimeout = timeouts.add(this);
+    this.#timing = timeouts.add(this);
   }
 
   /** The request is answered. */
   cancel(): void {
-    this.#cancelTimeout?.();
+    if (this.#timing) this.#options.timeouts.finish(this.#timing);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { assert } from '../errors.ts';
 import { type Caller, type CallerKind, type DevelopmentPort, PORT_PROTOCOLS } from './caller.ts';
-import { type Field, type MessageFields, readMessage, writeMessage, writeUuid } from './messages.ts';
+import { type MessageFields, MessageWriter, readMessage } from './messages.ts';
 
 /** The content of a token. Times are in Unix milliseconds. */
 export interface Claims {
@@ -30,12 +30,16 @@ const ENTITLEMENTS: Record<CallerKind, number> = {
 };
 
 export function encodeClaims({ expires_at, issued_at, token_id, caller }: Claims): Uint8Array {
-  return writeMessage([
-    [1, expires_at],
-    [2, issued_at],
-    [3, writeUuid(token_id)],
-    [4, [[ENTITLEMENTS[caller.kind], callerFields(caller)]]],
-  ]);
+  const message = new MessageWriter();
+  message.integer(1, expires_at);
+  message.integer(2, issued_at);
+  message.uuid(3, token_id);
+  message.begin(4);
+  message.begin(ENTITLEMENTS[caller.kind]);
+  writeCaller(message, caller);
+  message.end();
+  message.end();
+  return message.finish();
 }
 
 /** Decodes claims that `encodeClaims` wrote. Returns undefined for other bytes, such as other fields or several kinds. */
@@ -61,36 +65,37 @@ export function decodeClaims(bytes: Uint8Array): Claims | undefined {
 
 const KINDS = new Map(Object.entries(ENTITLEMENTS).map(([kind, number]) => [number, kind as CallerKind]));
 
-function callerFields(caller: Caller): Field[] {
+function writeCaller(message: MessageWriter, caller: Caller): void {
+  const id = firstIdOf(caller);
+  if (id !== undefined) message.uuid(1, id);
+  if (caller.kind === 'development_player') message.uuid(2, caller.player_id);
+  if (caller.kind !== 'development') return;
+  message.text(3, caller.hostname);
+  for (const port of caller.ports) writePort(message, port);
+}
+
+/** Returns the id in field 1. */
+function firstIdOf(caller: Caller): string | undefined {
   switch (caller.kind) {
     case 'identity':
-      return [[1, writeUuid(caller.identity_id)]];
+      return caller.identity_id;
     case 'public':
     case 'service':
-      return [[1, writeUuid(caller.namespace_id)]];
-    case 'lobby':
-      return [[1, writeUuid(caller.lobby_id)]];
-    case 'player':
-      return [[1, writeUuid(caller.player_id)]];
-    case 'cloud':
-      return [[1, writeUuid(caller.game_id)]];
-    case 'device_link':
-      return [[1, writeUuid(caller.device_link_id)]];
-    case 'share':
-      return [[1, writeUuid(caller.share_id)]];
-    case 'metrics':
-      return [];
-    case 'development_player':
-      return [
-        [1, writeUuid(caller.namespace_id)],
-        [2, writeUuid(caller.player_id)],
-      ];
     case 'development':
-      return [
-        [1, writeUuid(caller.namespace_id)],
-        [3, caller.hostname],
-        ...caller.ports.map((port): Field => [4, portFields(port)]),
-      ];
+    case 'development_player':
+      return caller.namespace_id;
+    case 'lobby':
+      return caller.lobby_id;
+    case 'player':
+      return caller.player_id;
+    case 'cloud':
+      return caller.game_id;
+    case 'device_link':
+      return caller.device_link_id;
+    case 'share':
+      return caller.share_id;
+    case 'metrics':
+      return undefined;
   }
 }
 
@@ -125,22 +130,19 @@ function readCaller(kind: CallerKind, fields: MessageFields): Caller {
   }
 }
 
-/** Returns the fields of a port: {1 label, 2 target_port?, 3 protocol, 4 port_range?}. */
-function portFields({ label, port, protocol, port_range }: DevelopmentPort): Field[] {
-  const fields: Field[] = [[1, label]];
-  if (port !== undefined) fields.push([2, port]);
-  fields.push([3, PORT_PROTOCOLS.indexOf(protocol) + 1]);
+/** Writes a port: {1 label, 2 target_port?, 3 protocol, 4 port_range?}. */
+function writePort(message: MessageWriter, { label, port, protocol, port_range }: DevelopmentPort): void {
+  message.begin(4);
+  message.text(1, label);
+  if (port !== undefined) message.integer(2, port);
+  message.integer(3, PORT_PROTOCOLS.indexOf(protocol) + 1);
   if (port_range) {
-    const { min, max } = port_range;
-    fields.push([
-      4,
-      [
-        [1, min],
-        [2, max],
-      ],
-    ]);
+    message.begin(4);
+    message.integer(1, port_range.min);
+    message.integer(2, port_range.max);
+    message.end();
   }
-  return fields;
+  message.end();
 }
 
 function readPort(fields: MessageFields): DevelopmentPort {

@@ -6,31 +6,35 @@ const UUID_HEAD = [0x0a, 16] as const;
 const UUID_HEAD_HEX = Uint8Array.of(...UUID_HEAD).toHex();
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** A value in a protobuf message: an integer, or a value with a length (text, a UUID's bytes, a nested message). */
-export type FieldValue = number | string | Uint8Array | Field[];
-export type Field = [number: number, value: FieldValue];
+/** Writes a protobuf message of numbered fields, in the order of the calls. */
+export class MessageWriter {
+  readonly #writer = new BinaryWriter();
 
-/** Writes a message of numbered fields, in their order. */
-export function writeMessage(fields: Field[]): Uint8Array {
-  const writer = new BinaryWriter();
-  writeFields(writer, fields);
-  return writer.finish();
-}
+  integer(number: number, value: number): void {
+    this.#writer.tag(number, WireType.Varint).int64(value);
+  }
 
-function writeFields(writer: BinaryWriter, fields: Field[]): void {
-  for (const [number, value] of fields) {
-    if (typeof value === 'number') {
-      writer.tag(number, WireType.Varint).int64(value);
-      continue;
-    }
-    writer.tag(number, WireType.LengthDelimited);
-    if (typeof value === 'string') writer.string(value);
-    else if (value instanceof Uint8Array) writer.bytes(value);
-    else {
-      writer.fork();
-      writeFields(writer, value);
-      writer.join();
-    }
+  text(number: number, value: string): void {
+    this.#writer.tag(number, WireType.LengthDelimited).string(value);
+  }
+
+  /** Writes a UUID as a message with 16 bytes in field 1. */
+  uuid(number: number, value: string): void {
+    const bytes = Uint8Array.fromHex(UUID_HEAD_HEX + value.replaceAll('-', ''));
+    this.#writer.tag(number, WireType.LengthDelimited).bytes(bytes);
+  }
+
+  /** Begins a field that is a message. The fields up to `end` are its own. */
+  begin(number: number): void {
+    this.#writer.tag(number, WireType.LengthDelimited).fork();
+  }
+
+  end(): void {
+    this.#writer.join();
+  }
+
+  finish(): Uint8Array {
+    return this.#writer.finish();
   }
 }
 
@@ -104,9 +108,4 @@ export function readMessage(bytes: Uint8Array): MessageFields {
     else fields.set(number, [value]);
   }
   return new MessageFields(fields);
-}
-
-/** Writes a UUID as a message with 16 bytes in field 1. */
-export function writeUuid(uuid: string): Uint8Array {
-  return Uint8Array.fromHex(UUID_HEAD_HEX + uuid.replaceAll('-', ''));
 }

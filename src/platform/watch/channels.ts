@@ -116,11 +116,11 @@ export function createChannels(queries: Queries, feed: Feed, epoch: string): Cha
       const entry = entries.get(name) ?? open(view);
       const { channel, listeners } = entry;
       if (listeners.size === 0) idle.delete(name);
-      const remove = listeners.add(listener);
+      const slot = listeners.add(listener);
       return {
         channel,
         leave() {
-          if (!remove() || listeners.size > 0) return;
+          if (!listeners.remove(slot) || listeners.size > 0) return;
           channel.evict();
           idle.set(name, entry);
         },

@@ -128,9 +128,9 @@ export async function openFeed(database: Database, events: Events, recheck_every
     subscribe(topic, onChange) {
       const subscription = subscriptions.get(topic) ?? { known_version: undefined, listeners: new Registry() };
       subscriptions.set(topic, subscription);
-      const remove = subscription.listeners.add(onChange);
+      const slot = subscription.listeners.add(onChange);
       return () => {
-        remove();
+        subscription.listeners.remove(slot);
         if (subscription.listeners.size === 0 && subscriptions.get(topic) === subscription) subscriptions.delete(topic);
       };
     },

@@ -61,12 +61,12 @@ export class Waiters {
   add(signal: AbortSignal): { waiter: Waiter; remove(): void } {
     const waiter = new Waiter(signal);
     if (this.#is_released) waiter.finish();
-    const finish = this.#timeouts.add(waiter);
+    const unfinished = this.#timeouts.add(waiter);
     return {
       waiter,
-      remove() {
+      remove: () => {
         waiter.dispose();
-        finish();
+        this.#timeouts.finish(unfinished);
       },
     };
   }

@@ -4,35 +4,43 @@ import type { FindBody } from '../wire.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
 
-/** Admits a request, or throws an error of `captcha.admit`. */
-export type PassCaptcha = (namespace: {
+/** The version that a captcha may be required by. */
+interface NamespaceVersion {
   game_id: string;
   namespace_id: string;
   version_id: string;
-}) => MaybePromise<void>;
+}
+
+/** Admits a request, or throws an error of `captcha.admit`. */
+export type PassCaptcha = (namespace: NamespaceVersion) => MaybePromise<void>;
 
 /**
  * Returns the captcha check of one request. One solved captcha is enough for the request, even if its namespace moves to
  * another version meanwhile.
  */
 export function createCaptchaGate(
-  captcha: Pick<Captcha, 'admit'>,
+  captcha: Pick<Captcha, 'isRequired' | 'admit'>,
   { captcha: solved }: Pick<FindBody, 'captcha'>,
   context: RequestContext,
   draft: ReceiptDraft | undefined,
 ): PassCaptcha {
   let has_passed = false;
-  return (namespace) => {
-    if (has_passed) return;
-    draft?.recordStage('checked');
+
+  async function check(namespace: NamespaceVersion): Promise<void> {
+    const { address, deadline } = context;
     let was_required = false;
-    const admitting = captcha.admit(namespace, { ...context, captcha: solved }, (decision) => {
+    const request = { address, deadline, readOrigin: () => context.readOrigin(), captcha: solved };
+    await captcha.admit(namespace, request, (decision) => {
       was_required = true;
       draft?.recordDecision({ captcha: decision });
       draft?.recordStage('captcha');
     });
-    return whenKnown(admitting, () => {
-      has_passed = was_required;
-    });
+    has_passed = was_required;
+  }
+
+  return (namespace) => {
+    if (has_passed) return;
+    draft?.recordStage('checked');
+    return whenKnown(captcha.isRequired(namespace), (is_required) => (is_required ? check(namespace) : undefined));
   };
 }

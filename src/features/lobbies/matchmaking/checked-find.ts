@@ -14,7 +14,7 @@ import { createVerificationIds, type VerificationIds, type VerifyDependencies, v
 
 export interface CheckedFindDependencies extends ChoicesDependencies, VerifyDependencies {
   namespaces: Namespaces;
-  captcha: Pick<Captcha, 'admit'>;
+  captcha: Pick<Captcha, 'isRequired' | 'admit'>;
   address_classes: AddressClasses;
 }
 

@@ -33,8 +33,8 @@ export function listChoices(
 
 /** Returns the slugs of all regions, the best one for the client first. */
 function sortRegions(all: Datacenter[], own_region: string, position: Position): string[] {
-  const isOwn = ({ slug }: Datacenter) => slug === own_region;
-  const own_first = [...all.filter(isOwn), ...all.filter((region) => !isOwn(region))];
+  const own = all.find(({ slug }) => slug === own_region);
+  const own_first = own ? [own, ...all.filter((region) => region !== own)] : all;
   const is_located = position.coordinates !== undefined || position.latencies !== undefined;
   if (!is_located) return own_first.map(({ slug }) => slug);
   const located = own_first.map((region) => ({ slug: region.slug, coordinates: coordinatesOf(region) }));

@@ -22,7 +22,7 @@ import { createVerificationIds, type VerifyDependencies, verifyCreate } from './
 
 export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {
   namespaces: Namespaces;
-  captcha: Pick<Captcha, 'admit'>;
+  captcha: Pick<Captcha, 'isRequired' | 'admit'>;
   createPlanned: CreatePlanned;
   receipts: Receipts;
   address_classes: AddressClasses;

@@ -7,10 +7,12 @@ const VERSION_CHANGES_MAX = 16;
 
 /** Returns the namespace of a caller's token. Throws NAMESPACE_NOT_FOUND. */
 export function requireNamespace(namespaces: Namespaces, namespace_id: string): MaybePromise<NamespaceRow> {
-  return whenKnown(namespaces.find(namespace_id), (namespace) => {
-    if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
-    return namespace;
-  });
+  return whenKnown(namespaces.find(namespace_id), requireFound);
+}
+
+function requireFound(namespace: NamespaceRow | undefined): NamespaceRow {
+  if (!namespace) throw new ServiceError('NAMESPACE_NOT_FOUND', {});
+  return namespace;
 }
 
 /**

@@ -26,7 +26,7 @@ import { createVerificationIds, type VerifyDependencies, verifyJoin } from './ve
 export interface JoinDependencies extends VerifyDependencies, AnswerDependencies {
   namespaces: Namespaces;
   versions: Versions;
-  captcha: Pick<Captcha, 'admit'>;
+  captcha: Pick<Captcha, 'isRequired' | 'admit'>;
   cache: LobbyCache;
   rounds: Rounds;
   receipts: Receipts;

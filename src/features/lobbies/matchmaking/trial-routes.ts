@@ -32,13 +32,7 @@ export function trialRoutes(lobbies: Pick<Lobbies, 'tryVerification'>) {
           'MATCHMAKER_VERIFICATION_NOT_USED',
         ],
       },
-      ({ params, body, text, address, ray_id, deadline, request }) =>
-        lobbies.tryVerification(params, asWritten(body, text), {
-          address,
-          ray_id,
-          deadline,
-          readUserAgent: () => request.headers.get('user-agent'),
-        }),
+      (call) => lobbies.tryVerification(call.params, asWritten(call.body, call.text), call),
     ),
   ];
 }
