@@ -10,7 +10,13 @@ import type { ReceiptDraft } from './receipt-draft.ts';
 import { planSearch, type Search } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
 import type { FindRequest } from './seat-requests.ts';
-import { createVerificationIds, type VerificationIds, type VerifyDependencies, verifyFind } from './verify.ts';
+import {
+  createVerificationIds,
+  needsVerification,
+  type VerificationIds,
+  type VerifyDependencies,
+  verifyFind,
+} from './verify.ts';
 
 export interface CheckedFindDependencies extends ChoicesDependencies, VerifyDependencies {
   namespaces: Namespaces;
@@ -40,14 +46,13 @@ export class CheckedFind {
   readonly #dependencies: CheckedFindDependencies;
   readonly #sent: SentFind;
   readonly #passCaptcha: PassCaptcha;
-  readonly #nextVerificationId: VerificationIds;
+  #nextVerificationId: VerificationIds | undefined;
   #checked: CheckedSearch | undefined;
 
   constructor(dependencies: CheckedFindDependencies, sent: SentFind) {
     this.#dependencies = dependencies;
     this.#sent = sent;
     this.#passCaptcha = createCaptchaGate(dependencies.captcha, sent.body, sent.context, sent.draft);
-    this.#nextVerificationId = createVerificationIds(sent.context);
   }
 
   /** Returns the request for the next round. */
@@ -84,6 +89,8 @@ export class CheckedFind {
     const search = planSearch(body, choices.modes, choices.regions);
     draft?.recordSearch(version_id, search.regions);
     await this.#passCaptcha({ game_id, namespace_id, version_id });
+    if (!needsVerification(search, choices)) return { version_id, search };
+    this.#nextVerificationId ??= createVerificationIds(context);
     const nextVerificationId = this.#nextVerificationId;
     const subject = { game_id, namespace_id, version_id, context, nextVerificationId, ticket, draft };
     return { version_id, search: await verifyFind(this.#dependencies, subject, { body, search, choices }) };

@@ -46,14 +46,15 @@ type Proposed = Pick<RequestedSeat, 'client' | 'players_max' | 'request_number'>
  * selects the part of the numbers that is searched for a client that may have very many players.
  */
 export function listClients(proposed: readonly Proposed[], range_fraction: number | null): ClientLists {
-  const clients = new Map<string, Proposed & { index: number; new_players: number }>();
-  const of_players = proposed.map((player) => {
-    const key = `${player.namespace_id} ${player.client}`;
-    const client = clients.get(key) ?? { ...player, index: clients.size + 1, new_players: 0 };
+  const clients = new Map<string, Omit<Proposed, 'request_number'> & { index: number; new_players: number }>();
+  const of_players = proposed.map(({ namespace_id, client: name, players_max, request_number }) => {
+    const key = `${namespace_id} ${name}`;
+    const index = clients.size + 1;
+    const client = clients.get(key) ?? { namespace_id, client: name, players_max, index, new_players: 0 };
     clients.set(key, client);
-    client.players_max = Math.min(client.players_max, player.players_max);
+    client.players_max = Math.min(client.players_max, players_max);
     client.new_players += 1;
-    return { client_index: client.index, nth_of_client: client.new_players, request_number: player.request_number };
+    return { client_index: client.index, nth_of_client: client.new_players, request_number };
   });
   const last_of_request = new Map(of_players.map((player) => [player.request_number, player.nth_of_client]));
   const all = [...clients.values()];

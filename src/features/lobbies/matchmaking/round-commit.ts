@@ -179,8 +179,17 @@ function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_n
   const kind = request.kind === 'find' && player_ids.length > 1 ? 'party' : request.kind;
   const ticket = request.kind === 'find' ? (request.ticket ?? null) : null;
   const { name, players_max } = client;
-  const shared = { lobby_id, namespace_id, address, kind, request_number, ticket, client: name, players_max } as const;
-  return player_ids.map((player_id) => ({ ...shared, player_id }));
+  return player_ids.map((player_id) => ({
+    player_id,
+    lobby_id,
+    namespace_id,
+    address,
+    kind,
+    request_number,
+    ticket,
+    client: name,
+    players_max,
+  }));
 }
 
 /** Answers the first players of a lobby that was created or refused. Returns those who are not in it. */

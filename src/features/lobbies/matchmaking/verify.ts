@@ -1,5 +1,4 @@
 import type { Database } from '../../../platform/database/database.ts';
-import type { MaybePromise } from '../../../platform/maybe-promise.ts';
 import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
 import {
   type PayloadLobby,
@@ -63,40 +62,28 @@ interface RequestToVerify {
   draft: ReceiptDraft | undefined;
 }
 
+/** Returns whether one of the modes of a search needs verification. */
+export function needsVerification({ game_modes }: Search, { modes }: Choices): boolean {
+  return game_modes.some((name) => isVerified(name, modes));
+}
+
 /**
- * Returns the permitted search of a find. If one of its modes needs verification, previews which lobby the find would get. If
- * that lobby's mode needs verification, verifies, and returns a search for that mode only. Otherwise returns a search for the
- * modes without verification.
+ * Returns the permitted search of a find of which a mode needs verification. Previews which lobby the find would get. If
+ * that lobby's mode needs verification, verifies, and returns a search for that mode only. Otherwise returns a search for
+ * the modes without verification.
  */
-export function verifyFind(
+export async function verifyFind(
   dependencies: VerifyDependencies,
   request: RequestToVerify,
-  find: PlannedFind,
-): MaybePromise<Search> {
-  const { modes } = find.choices;
-  const is_required = find.search.game_modes.some((name) => needsVerification(name, modes));
-  return is_required ? verifySearch(dependencies, request, find) : find.search;
-}
-
-/** A find with its search. */
-interface PlannedFind {
-  body: FindBody;
-  search: Search;
-  choices: Choices;
-}
-
-async function verifySearch(
-  dependencies: VerifyDependencies,
-  request: RequestToVerify,
-  { body, search, choices }: PlannedFind,
+  { body, search, choices }: { body: FindBody; search: Search; choices: Choices },
 ): Promise<Search> {
   const { modes, regions } = choices;
   const lobby = await previewLobby(dependencies, request, body, search);
   const game_mode = lobby?.game_mode ?? search.new_lobby?.game_mode;
   const mode = game_mode === undefined ? undefined : modes.get(game_mode);
-  const is_verified = mode !== undefined && needsVerification(mode.name, modes);
-  const game_modes = is_verified ? [mode.name] : search.game_modes.filter((name) => !needsVerification(name, modes));
-  if (is_verified) {
+  const needs_verification = mode !== undefined && isVerified(mode.name, modes);
+  const game_modes = needs_verification ? [mode.name] : search.game_modes.filter((name) => !isVerified(name, modes));
+  if (needs_verification) {
     const { tags } = search;
     const content = { kind: 'find', game_mode: mode.name, lobby, tags, lobby_config: undefined, body } as const;
     await verify(dependencies, request, mode.find, content);
@@ -209,7 +196,8 @@ async function previewLobby(
   return undefined;
 }
 
-function needsVerification(game_mode: string, modes: Choices['modes']): boolean {
+/** Returns whether finds in a mode are verified. */
+function isVerified(game_mode: string, modes: Choices['modes']): boolean {
   return verificationOf(modes.get(game_mode)?.find) !== undefined;
 }
 
