@@ -132,13 +132,20 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await writeFile(join(made.folder, '.musterignore'), 'node_modules/\n');
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, context, problems } = opened;
-    const target = await page.getByText('Drop the folder of your game server here').boundingBox();
-    const place = { x: (target?.x ?? 0) + 5, y: (target?.y ?? 0) + 5 };
+    const area = page.locator('.drop').filter({ hasText: 'Drop the folder of your game server here' });
     const browser = await context.newCDPSession(page);
-    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+    const drag = async (type: 'dragEnter' | 'dragOver' | 'drop') => {
+      const { x = 0, y = 0 } = (await area.boundingBox()) ?? {};
       const data = { items: [], files: [made.folder], dragOperationsMask: 1 };
-      await browser.send('Input.dispatchDragEvent', { type, ...place, data });
-    }
+      await browser.send('Input.dispatchDragEvent', { type, x: x + 5, y: y + 5, data });
+    };
+    // What is above the area may still be loading, and moves it.
+    await waitFor(async () => {
+      await drag('dragEnter');
+      await drag('dragOver');
+      return (await area.getAttribute('class'))?.includes('is-over');
+    }, 'the page to show where the folder would be dropped');
+    await drag('drop');
     const dialog = page.getByRole('dialog');
     await dialog.getByText('2 files of tanks').waitFor();
     await dialog.getByText('Left out, because they usually hold secrets: .env').waitFor();

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { callerKey } from '../../src/platform/http/rate-limits.ts';
+import { keyOf } from '../../src/platform/http/rate-limits.ts';
 import type { Caller } from '../../src/platform/tokens/caller.ts';
-import { readCallerKey } from '../../src/platform/watch/caller-slots.ts';
 
 const [game_id, namespace_id, identity_id] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
 
-const keyAt = (caller: Caller | undefined, address: string) => readCallerKey(callerKey(caller, { address }));
+const keyAt = (caller: Caller | undefined, address: string) => keyOf(caller, { address });
 
 describe('the rate-limit key', () => {
   const SHARED: [string, Caller | undefined][] = [

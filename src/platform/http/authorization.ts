@@ -39,7 +39,7 @@ export interface Authorizer {
    */
   authorize(request: UnauthorizedRequest): MaybePromise<AnyInput>;
   /** Returns how to check that again later; undefined if nothing can revoke it. */
-  authorizationOf(input: AnyInput): Promise<Authorization | undefined>;
+  authorizationOf(input: AnyInput): MaybePromise<Authorization | undefined>;
 }
 
 export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
@@ -75,15 +75,14 @@ export function createAuthorizer(route: Route, tenants: Tenants): Authorizer {
       const checking = caller && requireAccess(caller, params);
       return whenKnown(checking, () => ({ caller, params, query: readQuery(search) }));
     },
-    async authorizationOf({ caller, params }) {
-      const topics = caller ? await tenants.topicsOf(caller) : [];
-      if (!caller || topics.length === 0) return undefined;
+    authorizationOf({ caller, params }) {
+      if (!caller) return undefined;
       const check = async () => {
         // Lets the feed's other subscribers run first: they invalidate the caches that are read here.
         await Promise.resolve();
         await requireAccess(caller, params);
       };
-      return { topics, check };
+      return whenKnown(tenants.topicsOf(caller), (topics) => (topics.length === 0 ? undefined : { topics, check }));
     },
   };
 }

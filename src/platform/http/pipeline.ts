@@ -1,4 +1,5 @@
 import { ServiceError } from '../errors.ts';
+import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
 import type { Tokens } from '../tokens/tokens.ts';
 import type { View } from '../watch/views.ts';
 import type { Watch } from '../watch/watch.ts';
@@ -88,7 +89,6 @@ export function createPipeline(route: Route, options: PipelineOptions, parts: Pi
 const NO_BODY = {};
 
 /** Returns the view of a route. Its name has the path, because another route may show the same state differently. */
-export async function viewOf(route: WatchedRoute, input: AnyInput): Promise<View> {
-  const view = await route.toView(input);
-  return { ...view, name: `${route.path} ${view.name}` };
+export function viewOf(route: WatchedRoute, input: AnyInput): MaybePromise<View> {
+  return whenKnown(route.toView(input), (view) => ({ ...view, name: `${route.path} ${view.name}` }));
 }

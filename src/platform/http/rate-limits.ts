@@ -5,7 +5,7 @@ import { assertWithin, type Limits } from '../limits/limits.ts';
 import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
 import { createMachineAddressCheck, networkOf } from '../networks.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
-import { type CallerKey, readCallerKey } from '../watch/caller-slots.ts';
+import type { CallerKey } from '../watch/caller-slots.ts';
 
 /**
  * The limit of polls with an index of one caller. With a shared token, that is all players behind one address. It is high,
@@ -86,7 +86,7 @@ export function createRateLimiter({ host, limits, events, onRefused }: RateLimit
   }
 
   function count(limit: Limit, caller: Caller | undefined, client: CountedClient): MaybePromise<void> {
-    const counted = limits.count(limit, rateLimitKey(limit, caller, client));
+    const counted = limits.count(limit, keyOf(limit.by === 'caller' ? caller : undefined, client));
     return whenKnown(counted, (verdict) => verdict && apply(verdict, limit, client));
   }
 
@@ -109,17 +109,18 @@ export function limitFor(route: { limit: Limit }, is_poll: boolean): Limit {
   return is_poll ? POLLS : route.limit;
 }
 
-/** Returns the key under which a limit counts a request. */
-export function rateLimitKey(limit: Limit, caller: Caller | undefined, client: Client): string {
-  return readCallerKey(callerKey(limit.by === 'caller' ? caller : undefined, client));
+/**
+ * Returns the key by which a caller is counted. All players of a game share one public token, and many people one link, so
+ * each is identified by address too.
+ */
+export function keyOf(caller: Caller | undefined, client: Client): string {
+  if (!caller) return networkOf(client.address);
+  return isShared(caller) ? `${nameCaller(caller)} ${networkOf(client.address)}` : nameCaller(caller);
 }
 
-/**
- * Returns the key of a caller. All players of a game share one public token, and many people one link, so each is identified
- * by address too.
- */
+/** Returns the key of a caller; a function that returns it if the client's address has to be looked up. */
 export function callerKey(caller: Caller | undefined, client: Client): CallerKey {
-  if (!caller) return () => networkOf(client.address);
-  const is_shared = SHARED_KINDS.has(caller.kind);
-  return is_shared ? () => `${nameCaller(caller)} ${networkOf(client.address)}` : nameCaller(caller);
+  return !caller || isShared(caller) ? () => keyOf(caller, client) : keyOf(caller, client);
 }
+
+const isShared = ({ kind }: Caller): boolean => SHARED_KINDS.has(kind);

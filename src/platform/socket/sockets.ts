@@ -4,11 +4,11 @@ import type { Events } from '../events.ts';
 import { readBearer } from '../http/authentication.ts';
 import { noteSocket, noteSocketEnd } from '../http/connections-in-use.ts';
 import { asksForSocket, checkHandshake } from '../http/handshake.ts';
-import { type CountedClient, callerKey } from '../http/rate-limits.ts';
+import { type CountedClient, keyOf } from '../http/rate-limits.ts';
 import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
 import { inEachMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
-import { CallerSlots, readCallerKey } from '../watch/caller-slots.ts';
+import { CallerSlots } from '../watch/caller-slots.ts';
 import { createAudiences } from './audiences.ts';
 import { CLOSE, SUBPROTOCOL } from './frames.ts';
 import { Session } from './session.ts';
@@ -76,7 +76,7 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   });
 
   function takeSlot(caller: Caller | undefined, client: CountedClient): () => void {
-    const key = readCallerKey(callerKey(caller, client));
+    const key = keyOf(caller, client);
     if (!slots.take(key)) throw tooMany();
     return () => slots.free(key);
   }

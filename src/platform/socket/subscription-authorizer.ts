@@ -6,11 +6,10 @@ import { createAuthorizer, type Tenants } from '../http/authorization.ts';
 import type { Cors } from '../http/cors.ts';
 import { createPathReader } from '../http/path.ts';
 import { viewOf } from '../http/pipeline.ts';
-import { type CountedClient, callerKey, limitFor, type RateLimiter } from '../http/rate-limits.ts';
+import { type CountedClient, keyOf, limitFor, type RateLimiter } from '../http/rate-limits.ts';
 import { isWatched, type Route } from '../http/route.ts';
 import type { Caller } from '../tokens/caller.ts';
 import type { Tokens } from '../tokens/tokens.ts';
-import { readCallerKey } from '../watch/caller-slots.ts';
 import { subscribeAll } from '../watch/feed.ts';
 import type { View } from '../watch/views.ts';
 import type { Authorization, Watch } from '../watch/watch.ts';
@@ -138,7 +137,7 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       const number = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
       await rate_limiter.count(limitFor(route, number !== undefined), caller, client);
       // The address is known already, so the caller is counted from its first subscription on.
-      const freeSlot = watch.takeSlot(readCallerKey(callerKey(caller, client)));
+      const freeSlot = watch.takeSlot(keyOf(caller, client));
       let reauthorization: ReturnType<typeof reauthorizeOnChange> | undefined;
       try {
         const known_caller = route.allow === 'anyone' ? undefined : caller;
