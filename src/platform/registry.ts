@@ -1,10 +1,10 @@
 /** How many slots may be empty in any case, so that the gaps of a small registry are not closed all the time. */
 const EMPTY_MAX = 64;
 
-/** The place of an item in a registry. */
+/** What a registry knows of an item, by which the item is removed. */
 export interface Slot<Item> {
   readonly item: Item;
-  /** Changes when gaps are closed. */
+  /** Where it is in the registry. Changes when gaps are closed. */
   index: number;
 }
 
@@ -23,7 +23,7 @@ export class Registry<Item> {
     return this.#size;
   }
 
-  /** Adds an item. Returns its place, by which it is removed. */
+  /** Adds an item. Returns its slot, by which it is removed. */
   add(item: Item): Slot<Item> {
     if (this.#slots.length > 2 * this.#size + EMPTY_MAX) this.#closeGaps();
     const slot = { item, index: this.#slots.length };
@@ -32,7 +32,7 @@ export class Registry<Item> {
     return slot;
   }
 
-  /** Removes the item of a place. Returns whether it was still there. */
+  /** Removes the item of a slot. Returns whether it was still there. */
   remove(slot: Slot<Item>): boolean {
     if (this.#slots[slot.index] !== slot) return false;
     this.#slots[slot.index] = undefined;
@@ -41,14 +41,14 @@ export class Registry<Item> {
     return true;
   }
 
-  /** Returns the place of the item that came first of those that are there; undefined if there is none. */
+  /** Returns the slot of the item that came first of those that are there; undefined if there is none. */
   first(): Slot<Item> | undefined {
     if (this.#size === 0) return undefined;
     while (!this.#slots[this.#first]) this.#first += 1;
     return this.#slots[this.#first];
   }
 
-  /** Returns the places of the items that are there now. */
+  /** Returns the slots of the items that are there now. */
   slots(): Slot<Item>[] {
     return this.#slots.filter((slot) => slot !== undefined);
   }

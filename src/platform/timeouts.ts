@@ -6,7 +6,7 @@ interface Timed<Work> {
   ends_at: number;
 }
 
-/** Work whose time is limited, until it is finished. */
+/** A piece of work that has not ended. Pass it to `finish` when it has. */
 export type Unfinished<Work> = Slot<Timed<Work>>;
 
 /** Limits the time of pieces of work. All have the same timeout, so one timer serves them in the order of arrival. */
@@ -21,13 +21,13 @@ export class Timeouts<Work> {
     this.#onTimeout = onTimeout;
   }
 
-  /** Limits the time of some work, until it is finished. */
+  /** Lets a piece of work time out, unless it is finished before. */
   add(work: Work): Unfinished<Work> {
     this.#timer ??= this.#wake(this.#timeout_ms);
     return this.#unfinished.add({ work, ends_at: performance.now() + this.#timeout_ms });
   }
 
-  /** The work is finished. It may have timed out before. */
+  /** Ends the limit for work that is finished. Does nothing if the work has timed out. */
   finish(unfinished: Unfinished<Work>): void {
     this.#unfinished.remove(unfinished);
   }

@@ -43,7 +43,7 @@ export interface CaptchaDependencies extends CaptchaSettings, Siteverify {
 }
 
 /** A namespace and the version it is on. */
-interface NamespaceVersion {
+export interface NamespaceVersion {
   game_id: string;
   namespace_id: string;
   version_id: string;
@@ -206,7 +206,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   return {
     /** Returns whether a version requires a captcha for requests for seats. */
     isRequired: (namespace: NamespaceVersion): MaybePromise<boolean> =>
-      whenKnown(versions.captcha(namespace), isPresent),
+      whenKnown(versions.captcha(namespace), (config) => config !== undefined),
     /**
      * Admits a request for seats, or throws CAPTCHA_CAPTCHA_REQUIRED (metadata describes the captcha),
      * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
@@ -248,8 +248,6 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     },
   };
 }
-
-const isPresent = (config: CaptchaConfig | undefined): boolean => config !== undefined;
 
 /** The context of a check: the client, its game, the providers of the version, and the metadata of a refusal. */
 interface CaptchaContext {

@@ -1,14 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { isSameSecret } from '../constant-time.ts';
 import { StartError } from '../errors.ts';
-import {
-  createNetworkCheck,
-  isWithin,
-  type Network,
-  normalizeAddress,
-  parseAddress,
-  parseNetwork,
-} from '../networks.ts';
+import { createNetworkCheck, type Network, normalizeAddress, parseAddress, parseNetwork } from '../networks.ts';
 
 /** Longer than any chain of proxies, so that a long header costs little even if every proxy is trusted. */
 const HOPS_MAX = 64;
@@ -104,10 +97,11 @@ export function readTrustedProxies(text: string | undefined): Network[] {
 export function assertProxySecret(trusted: readonly Network[]): void {
   // Most services have no proxy, so their start need not parse the addresses of this machine.
   if (trusted.length === 0) return;
+  const isTrusted = createNetworkCheck(trusted);
   const own = Object.values(networkInterfaces()).flatMap((all = []) => all.map(({ address }) => address));
   for (const text of ['127.0.0.1', '::1', ...own]) {
-    const address = parseAddress(text);
-    if (!address || !trusted.some((network) => isWithin(address, network))) continue;
+    const address = normalizeAddress(text);
+    if (address === undefined || !isTrusted(address)) continue;
     throw new StartError(
       `MUSTER_TRUSTED_PROXIES has ${text}, an address of this machine, which its game servers have too: set MUSTER_PROXY_SECRET, and let the proxy send it in the header Muster-Proxy-Secret.`,
     );

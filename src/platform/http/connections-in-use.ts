@@ -1,4 +1,4 @@
-import { parseAddress } from '../networks.ts';
+import { normalizeAddress } from '../networks.ts';
 import { Registry, type Slot } from '../registry.ts';
 
 /** The client's end of a connection. */
@@ -57,5 +57,5 @@ export function readConnectionsInUse(): (peer: Peer) => boolean {
 }
 
 function nameOf({ address, port }: Peer): string {
-  return `${parseAddress(address) ?? address} ${port}`;
+  return `${normalizeAddress(address) ?? address} ${port}`;
 }

@@ -37,7 +37,7 @@ export class Deadline implements RequestDeadline {
   ends_at = Number.POSITIVE_INFINITY;
   readonly #timed: TimedRequest;
   readonly #options: DeadlineOptions;
-  #timing: Unfinished<Deadline> | undefined;
+  #unfinished: Unfinished<Deadline> | undefined;
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #has_passed = false;
@@ -54,12 +54,12 @@ export class Deadline implements RequestDeadline {
   start(): void {
     const { timeout_ms, timeouts } = this.#options;
     this.ends_at = performance.now() + timeout_ms;
-    this.#timing = timeouts.add(this);
+    this.#unfinished = timeouts.add(this);
   }
 
   /** The request is answered. */
   cancel(): void {
-    if (this.#timing) this.#options.timeouts.finish(this.#timing);
+    if (this.#unfinished) this.#options.timeouts.finish(this.#unfinished);
   }
 
   /**

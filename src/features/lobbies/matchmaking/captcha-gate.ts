@@ -1,15 +1,8 @@
 import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
-import type { Captcha } from '../../captcha/captcha.ts';
+import type { Captcha, NamespaceVersion } from '../../captcha/captcha.ts';
 import type { FindBody } from '../wire.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
-
-/** The version that a captcha may be required by. */
-interface NamespaceVersion {
-  game_id: string;
-  namespace_id: string;
-  version_id: string;
-}
 
 /** Admits a request, or throws an error of `captcha.admit`. */
 export type PassCaptcha = (namespace: NamespaceVersion) => MaybePromise<void>;
@@ -28,14 +21,12 @@ export function createCaptchaGate(
 
   async function check(namespace: NamespaceVersion): Promise<void> {
     const { address, deadline } = context;
-    let was_required = false;
     const request = { address, deadline, readOrigin: () => context.readOrigin(), captcha: solved };
     await captcha.admit(namespace, request, (decision) => {
-      was_required = true;
       draft?.recordDecision({ captcha: decision });
       draft?.recordStage('captcha');
     });
-    has_passed = was_required;
+    has_passed = true;
   }
 
   return (namespace) => {

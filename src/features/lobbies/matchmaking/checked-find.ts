@@ -46,13 +46,14 @@ export class CheckedFind {
   readonly #dependencies: CheckedFindDependencies;
   readonly #sent: SentFind;
   readonly #passCaptcha: PassCaptcha;
-  #nextVerificationId: VerificationIds | undefined;
+  readonly #nextVerificationId: VerificationIds;
   #checked: CheckedSearch | undefined;
 
   constructor(dependencies: CheckedFindDependencies, sent: SentFind) {
     this.#dependencies = dependencies;
     this.#sent = sent;
     this.#passCaptcha = createCaptchaGate(dependencies.captcha, sent.body, sent.context, sent.draft);
+    this.#nextVerificationId = createVerificationIds(sent.context);
   }
 
   /** Returns the request for the next round. */
@@ -90,7 +91,6 @@ export class CheckedFind {
     draft?.recordSearch(version_id, search.regions);
     await this.#passCaptcha({ game_id, namespace_id, version_id });
     if (!needsVerification(search, choices)) return { version_id, search };
-    this.#nextVerificationId ??= createVerificationIds(context);
     const nextVerificationId = this.#nextVerificationId;
     const subject = { game_id, namespace_id, version_id, context, nextVerificationId, ticket, draft };
     return { version_id, search: await verifyFind(this.#dependencies, subject, { body, search, choices }) };

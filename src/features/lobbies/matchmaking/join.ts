@@ -113,14 +113,14 @@ type NamedLobby = Pick<LobbyRow, 'lobby_id' | 'version_id' | 'game_mode'> & {
 
 /** Returns the lobby of a join. Throws MATCHMAKER_LOBBY_NOT_FOUND or MATCHMAKER_LOBBY_STOPPED. */
 async function lookUpLobby(
-  { database, cache, versions }: JoinDependencies,
+  { database, cache, captcha }: JoinDependencies,
   namespace: NamespaceRow,
   { lobby_id, code }: Pick<JoinBody, 'lobby_id' | 'code'>,
 ): Promise<NamedLobby> {
   const { namespace_id } = namespace;
   const cached = code === undefined && lobby_id !== undefined && cache.peek(namespace_id, lobby_id);
   // With a captcha, reads the lobby: a captcha counts once, so it must not be spent on a lobby that has stopped.
-  if (cached && !(await versions.captcha(namespace))) return { ...cached, is_cached: true };
+  if (cached && !(await captcha.isRequired(namespace))) return { ...cached, is_cached: true };
   const lobby =
     lobby_id === undefined
       ? await store.selectLobbyByCode(database.queries, namespace_id, normalizeCode(code ?? ''))

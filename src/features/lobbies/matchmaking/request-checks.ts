@@ -46,7 +46,7 @@ export function planSearch(body: FindBody, modes: ReadonlyMap<string, GameModeSe
   });
   if (wanted.length === 0) throw new ServiceError('MATCHMAKER_NO_GAME_MODE_PROVIDED', {});
   const { tags = {} } = body;
-  if (body.tags) checkTags(tags, wanted);
+  checkTags(tags, wanted);
   if (body.max_players !== undefined) checkMaxPlayers(body.max_players, wanted);
   checkParty(body, wanted);
   const unknown = body.regions?.find((region) => !regions.includes(region));
