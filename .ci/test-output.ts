@@ -6,14 +6,25 @@ export interface Failure {
   what: string;
   /** Whether `bun test` counts it as a test that failed. It does not count an error between tests. */
   is_test: boolean;
+  /** Whether its process ended before the test. */
+  is_crash?: boolean;
 }
 
-/** Returns the failed tests in the output of `bun test`, each with its file, which is printed once before its tests. */
+/** Returns the output of `bun test` by files. It prints the name of a file before the output of its tests. */
+export function outputByFile(output: string): { file: string; text: string }[] {
+  const [, ...parts] = output.split(/^(tests\/.*\.test\.ts):$/m);
+  return parts.flatMap((file, index) => (index % 2 === 0 ? { file, text: parts[index + 1] ?? '' } : []));
+}
+
+/** Returns the failed tests in the output of `bun test`, each with its file. */
 export function failuresIn(output: string): Failure[] {
   const failures: Failure[] = [];
   let file = 'unknown file';
   for (const line of output.split('\n')) {
     if (/^tests\/.*\.test\.ts:$/.test(line)) file = line.slice(0, -1);
+    const [, crashed, how] = /^✗ (\S+) \((worker crashed.*)\)$/.exec(line) ?? [];
+    if (crashed !== undefined && how !== undefined)
+      failures.push({ file: crashed, what: how, is_test: true, is_crash: true });
     if (line.startsWith('(fail) ')) failures.push({ file, what: line.slice('(fail) '.length), is_test: true });
     if (line.startsWith('# Unhandled error'))
       failures.push({ file, what: 'an error that no test awaits', is_test: false });

@@ -59,13 +59,13 @@ describe('the test command', () => {
     });`,
     ]);
     expect(exit_code).toBe(1);
-    expect(output).toContain('A part (files: 1) ended with SIGKILL, before its last test.');
+    expect(output).toContain('The run (files: 1) failed: it ended with SIGKILL before its last test.');
   });
 
   test('fails if its process ends early and no test failed', async () => {
     const { exit_code, output } = await run([PASSES, CRASHES]);
     expect(exit_code).toBe(1);
-    expect(output).toContain('ended with SIGKILL, before its last test.');
+    expect(output).toContain('The run (files: 2) failed: a worker ended before its last test.');
   });
 
   test('names the files that passed whole, without those of skipped tests', async () => {

@@ -108,6 +108,11 @@ export interface ProcessStat {
   parent: number;
   session: number;
   start_ticks: number;
+  /**
+   * Another text after each start of a program in the process (execve): its name, and where its stack and environment
+   * are, which is random. Undefined if the kernel hides that from this process.
+   */
+  program: string | undefined;
   /** Processor time of the process itself. */
   own_ms: number;
   /** Processor time of the ended children that it waited for, and of theirs. */
@@ -123,12 +128,15 @@ export function readStat(pid: number): ProcessStat | undefined {
   const text = readText(`/proc/${pid}/stat`);
   if (text === '') return undefined;
   // The program's name is in brackets and may contain blanks and brackets itself, so it counts from the last bracket.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const name_end = text.lastIndexOf(')');
+  const fields = text.slice(name_end + 2).split(' ');
   const at = (index: number) => Number(fields[index]);
+  const [stack = '0', environment = '0'] = [fields[25], fields[47]];
   return {
     parent: at(1),
     session: at(3),
     start_ticks: at(19),
+    program: stack === '0' ? undefined : `${text.slice(text.indexOf('('), name_end)} ${stack} ${environment}`,
     own_ms: (at(11) + at(12)) * MS_PER_TICK,
     waited_ms: (at(13) + at(14)) * MS_PER_TICK,
     memory_bytes: at(21) * PAGE_BYTES,
@@ -137,15 +145,23 @@ export function readStat(pid: number): ProcessStat | undefined {
   };
 }
 
-/** Returns the real and the effective user of a process; an empty list if there is no such process. */
-export function readUserIds(pid: number): number[] {
-  const [, real, effective] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(readText(`/proc/${pid}/status`)) ?? [];
-  return real === undefined ? [] : [Number(real), Number(effective)];
+interface ProcessStatus {
+  /** The real and the effective user; none if there is no such process. */
+  user_ids: number[];
+  /** Whether it has process ids of its own, as the processes of a container have. */
+  is_in_own_pids: boolean;
 }
 
-/** Returns whether a process has process ids of its own, as those of a container have. */
-export function isInOwnPids(pid: number): boolean {
-  return /^NSpid:\t\d+\t/m.test(readText(`/proc/${pid}/status`));
+export function readStatus(pid: number): ProcessStatus {
+  const text = readText(`/proc/${pid}/status`);
+  const [, real, effective] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(text) ?? [];
+  const user_ids = real === undefined ? [] : [Number(real), Number(effective)];
+  return { user_ids, is_in_own_pids: /^NSpid:\t\d+\t/m.test(text) };
+}
+
+/** Returns the real and the effective user of a process; none if there is no such process. */
+export function readUserIds(pid: number): number[] {
+  return readStatus(pid).user_ids;
 }
 
 /** Reads a variable of a process's initial environment; undefined if it is not set, or the process is another user's. */

@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { chmodSync, copyFileSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Subprocess } from 'bun';
 import {
   findProcessesByEnvironment,
   identifyProcess,
   isRunning,
+  readCommandLine,
+  readStat,
   readUserIds,
   sessionOf,
   signalProcess,
@@ -166,6 +168,25 @@ test.skipIf(!IS_ROOT)(
     expect(readUserIds(2 ** 22 + 1)).toEqual([]);
   },
 );
+
+test('readStat: tells that a process runs another program, even of the same name', async () => {
+  const directory = await makeDataDirectory();
+  try {
+    const script = 'until test -e go; do /bin/sleep 0.02; done; exec /bin/sh -c "/bin/sleep 60; exit"';
+    const { pid } = start(['/bin/sh', '-c', script], { cwd: directory });
+    const programOf = (ending: string) =>
+      waitFor(() => readCommandLine(pid).at(-1)?.endsWith(ending) && readStat(pid)?.program, 'the program');
+    const first = await programOf('"');
+    expect(first).toMatch(/^\(sh \d+ \d+$/);
+    expect(readStat(pid)?.program).toBe(first);
+    writeFileSync(join(directory, 'go'), '');
+    const second = await programOf(' exit');
+    expect(second).toMatch(/^\(sh \d+ \d+$/);
+    expect(second).not.toBe(first);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
 
 test('hasErrorCode: recognizes an error by its code', () => {
   const error = Object.assign(new Error('the name is taken'), { code: 'EADDRINUSE' });

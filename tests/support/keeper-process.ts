@@ -1,4 +1,5 @@
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
@@ -14,6 +15,11 @@ const [directory = '', machine_tmp = ''] = process.argv.slice(2);
 const CLEANING_ROUNDS_MAX = 100;
 // Ctrl-C reaches every process of the terminal: the keeper has to clean up after the others.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+// The run waits until this file is gone.
+const { MUSTER_TEST_KEEPERS: keepers } = process.env;
+const is_cleaning_up = keepers === undefined ? undefined : join(keepers, String(process.pid));
+if (is_cleaning_up !== undefined) writeFileSync(is_cleaning_up, '');
 
 const database_directory = databaseDirectoryOf(directory);
 const run_id = process.ppid;
@@ -32,6 +38,7 @@ for (let round = 0; round < CLEANING_ROUNDS_MAX; round += 1) {
   await Bun.sleep(20);
 }
 for (const path of [directory, database_directory]) rmSync(path, { recursive: true, force: true });
+if (is_cleaning_up !== undefined) rmSync(is_cleaning_up, { force: true });
 
 /** Starts a PostgreSQL of the run's own, on a copy of a migrated cluster, whose only database is the migrated one. */
 async function openEmbedded(): Promise<TestServer & AsyncDisposable> {

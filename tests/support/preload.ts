@@ -7,5 +7,6 @@ setDefaultTimeout(300_000);
 
 startKeeper();
 
-// Once for the whole run: closes what the tests share after the last one.
-afterAll(stopTestServer, 300_000);
+// Once for the whole run: closes what the tests share after the last one. A worker of `bun test --parallel` would do so
+// after each file; its keeper cleans up when the worker has ended.
+if (process.env.BUN_TEST_WORKER_ID === undefined) afterAll(stopTestServer, 300_000);

@@ -23,10 +23,11 @@ export function claimPorts(): PortBlock {
     const claim = attempt(() => Bun.listen({ unix: `\0muster-test-${block}`, socket: { data() {} } }));
     if (!claim) continue;
     const first = FIRST_PORT + block * BLOCK_SIZE;
-    const own = [...Array(BLOCK_SIZE).keys()].map((offset) => first + offset).filter(isFreePort);
-    const [service_port, clock_port] = own;
-    if (service_port !== undefined && clock_port !== undefined && clock_port < first + BLOCK_SIZE - 1) {
-      const server_ports = `${clock_port + 1}-${first + BLOCK_SIZE - 1}`;
+    const last = first + BLOCK_SIZE - 1;
+    const service_port = nextFreePort(first, last);
+    const clock_port = nextFreePort(service_port + 1, last);
+    if (clock_port < last) {
+      const server_ports = `${clock_port + 1}-${last}`;
       return { service_port, clock_port, server_ports, [Symbol.dispose]: () => void claim.stop(true) };
     }
     claim.stop(true);
@@ -35,6 +36,13 @@ export function claimPorts(): PortBlock {
   throw new StartError(
     `All ports for test services (${FIRST_PORT} to ${last}) are in use: wait until one of the at most ${BLOCKS} test runs has ended.`,
   );
+}
+
+/** Returns the first free port of a range; one more than the last if all are in use. */
+function nextFreePort(first: number, last: number): number {
+  let port = first;
+  while (port <= last && !isFreePort(port)) port += 1;
+  return port;
 }
 
 function attempt<Result>(work: () => Result): Result | undefined {

@@ -7,7 +7,13 @@ import { pathOf, type RawParams } from './path.ts';
 import { createPipeline, type PipelineOptions, type PipelineParts } from './pipeline.ts';
 import type { ReceivingServers } from './receiving-servers.ts';
 import type { Route } from './route.ts';
-import { assertDenyByDefault, assertNamedOnce, createMismatchCheck, createNotFound } from './route-table.ts';
+import {
+  assertDenyByDefault,
+  assertNamedOnce,
+  createMismatchCheck,
+  createNotFound,
+  splitPaths,
+} from './route-table.ts';
 import { type Upgrades, type UpgradingServer, WATCH_PATH } from './upgrades.ts';
 
 /** Shown in the log instead of a route. */
@@ -55,11 +61,13 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
   // http begins after 7 and may have one letter. In a URL of https, a slash before the host comes after 7.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: scheme === 'https' } });
 
+  const paths = splitPaths(routes);
+
   for (const route of routes) {
     const { method, path } = route;
     const pipeline = createPipeline(route, options, parts);
     // Elysia reads the text of this function to see what it uses, so it must name these two.
-    const isMismatch = createMismatchCheck(route, routes);
+    const isMismatch = createMismatchCheck(route, paths);
     const work = (exchange: Exchange, params: RawParams) =>
       isMismatch(params) ? answerUnmatched(exchange) : pipeline(exchange, params);
     const handle = ({ request, params }: Matched) =>

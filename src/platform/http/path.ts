@@ -14,16 +14,14 @@ export function pathOf(url: string): string {
 export type PathReader = (parts: readonly string[]) => Record<string, string> | undefined;
 
 export function createPathReader(pattern: string): PathReader {
-  const expected = pattern.split('/');
+  const expected = pattern.split('/').map((part, index) => ({ part, index }));
+  const words = expected.filter(({ part }) => !part.startsWith(':'));
+  const params = expected
+    .filter(({ part }) => part.startsWith(':'))
+    .map(({ part, index }) => ({ name: part.slice(1), index }));
   return (parts) => {
-    if (expected.length !== parts.length) return undefined;
-    const params: Record<string, string> = {};
-    for (const [index, part] of expected.entries()) {
-      const text = parts[index] ?? '';
-      if (part.startsWith(':')) params[part.slice(1)] = decode(text);
-      else if (part !== text) return undefined;
-    }
-    return params;
+    if (expected.length !== parts.length || words.some(({ part, index }) => parts[index] !== part)) return undefined;
+    return Object.fromEntries(params.map(({ name, index }) => [name, decode(parts[index] ?? '')]));
   };
 }
 

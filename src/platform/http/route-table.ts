@@ -24,17 +24,28 @@ export function assertNamedOnce(routes: Route[]): void {
   }
 }
 
+/** The path of a route, and the same split at its slashes. */
+export interface SplitPath {
+  path: string;
+  parts: readonly string[];
+}
+
+export function splitPaths(routes: Matchable[]): SplitPath[] {
+  return routes.map(({ path }) => ({ path, parts: path.split('/') }));
+}
+
 /**
  * Creates the function that returns whether the router matched a route by mistake, because the path is one that other
  * methods have: `GET /lobbies/:lobby_id` for `GET /lobbies/find`.
  */
-export function createMismatchCheck(route: Matchable, routes: Matchable[]): (params: RawParams) => boolean {
+export function createMismatchCheck(route: Matchable, paths: SplitPath[]): (params: RawParams) => boolean {
   const { path: own_path, free_params = [] } = route;
+  if (!own_path.includes(':')) return () => false;
   const readPath = createPathReader(own_path);
   // For each other path that the router takes for this one, what it has instead of parameters, such as `find`.
-  const mistaken = routes
+  const mistaken = paths
     .filter(({ path }) => path !== own_path)
-    .map(({ path }) => Object.entries(readPath(path.split('/')) ?? {}).filter(([, value]) => !value?.startsWith(':')))
+    .map(({ parts }) => Object.entries(readPath(parts) ?? {}).filter(([, value]) => !value.startsWith(':')))
     .filter((words) => words.some(([name]) => !free_params.includes(name)));
   return (params) => mistaken.some((words) => words.every(([name, word]) => params[name] === word));
 }

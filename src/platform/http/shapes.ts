@@ -67,8 +67,12 @@ export interface CompiledShape<Shape extends TSchema> {
 
 const PROBLEMS_MAX = 8;
 
+/** The checks of shapes, because routes share shapes, and are compiled again for https. */
+const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
+
 export function compileShape<Shape extends TSchema>(shape: Shape): CompiledShape<Shape> {
-  const check: TypeCheck<Shape> = TypeCompiler.Compile(shape);
+  const check = checks.get(shape) ?? TypeCompiler.Compile<TSchema>(shape);
+  checks.set(shape, check);
   return {
     accepts: (value): value is Static<Shape> => check.Check(value),
     problems(value) {

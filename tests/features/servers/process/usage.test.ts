@@ -7,6 +7,7 @@ const one = (pid: number, parent: number, own_ms: number, waited_ms = 0, start_t
   parent,
   session: 1,
   start_ticks,
+  program: undefined,
   own_ms,
   waited_ms,
   memory_bytes: 0,

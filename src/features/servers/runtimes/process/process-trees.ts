@@ -2,12 +2,11 @@ import { readGroupIds } from '../../../../platform/cgroups.ts';
 import { pace } from '../../../../platform/pacing.ts';
 import {
   BOOT_ID,
-  isInOwnPids,
   listProcesses,
   type ProcessIdentity,
   type ProcessStat,
   readStat,
-  readUserIds,
+  readStatus,
   readVariable,
 } from '../../../../platform/processes.ts';
 import { shareRuns } from '../../../../platform/runs.ts';
@@ -38,9 +37,11 @@ export interface TreeProcess extends ProcessStat {
   pid: number;
 }
 
-/** The facts that show which server a process belongs to. Once they are final, they are not read again. */
+/** The facts that show which server a process belongs to. They are read again only if they may have changed. */
 interface Trace {
   start_ticks: number;
+  /** The program that the process ran when the facts were read. */
+  program: string | undefined;
   user_ids: number[];
   /** Whether it is in a container. Programs there choose their environment, so only a process's parents tell its server. */
   is_contained: boolean;
@@ -77,8 +78,7 @@ export function createProcessTrees(): ReadTrees {
       if (!stat || stat.parent === KERNEL_THREADS) continue;
       existing.add(pid);
       const known = traces.get(pid);
-      const is_known = known?.start_ticks === stat.start_ticks && isCertain(known);
-      if (!is_known) traces.set(pid, readTrace(pid, stat, known));
+      if (!known || !isCurrent(known, stat)) traces.set(pid, readTrace(pid, stat, known));
       seen.push({ pid, ...stat });
       await pace();
     }
@@ -95,26 +95,31 @@ export function createProcessTrees(): ReadTrees {
 }
 
 /**
- * Returns whether the facts about a process are final. Between fork and exec a process still has the user and environment
- * of the service, so one that has neither of a server's is read again.
+ * Returns whether the facts about a process still hold. Between fork and exec a process still has the user and environment
+ * of the service, so the facts that show no server hold until it runs another program.
  */
+function isCurrent(known: Trace, { start_ticks, program }: ProcessStat): boolean {
+  if (known.start_ticks !== start_ticks) return false;
+  return isCertain(known) || (program !== undefined && known.program === program);
+}
+
+/** Returns whether the facts show the server of a process, or that only its parents can. */
 function isCertain({ server_id, is_contained, group_ids, mark, user_ids }: Trace): boolean {
   return (
     server_id !== undefined || is_contained || group_ids.length > 0 || mark !== undefined || user_ids.some(isServerUser)
   );
 }
 
-function readTrace(pid: number, { start_ticks }: ProcessStat, known: Trace | undefined): Trace {
-  const user_ids = readUserIds(pid);
+function readTrace(pid: number, { start_ticks, program }: ProcessStat, known: Trace | undefined): Trace {
+  const { user_ids, is_in_own_pids: is_contained } = readStatus(pid);
   // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
-  const is_contained = isInOwnPids(pid);
   const is_found = is_contained || user_ids.some(isServerUser);
   const group_ids = is_found ? [] : readGroupIds(pid).filter((id) => !OWN_GROUP_IDS.has(id));
   // A program can change its environment, and not its group.
   const mark = is_found || group_ids.length > 0 ? undefined : readVariable(pid, MARK);
   const server_id = known?.start_ticks === start_ticks ? known.server_id : undefined;
-  return { start_ticks, user_ids, is_contained, group_ids, mark, server_id };
+  return { start_ticks, program, user_ids, is_contained, group_ids, mark, server_id };
 }
 
 /** Returns the living processes of each server, and records the server of each process in the traces. */
