@@ -34,7 +34,7 @@ export function readTestConfig(settings: Record<string, string>): Config {
     // The same kinds of builds on every machine.
     MUSTER_CONTAINERS: 'off',
     // Several at a time share a server with 100 connections.
-    MUSTER_DATABASE_POOL: '5',
+    MUSTER_DATABASE_POOL: '4',
     // Only the tests of domains prove them.
     MUSTER_DOMAINS_ALLOW: '*',
     // All tests come from one address.

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -99,30 +99,31 @@ describe('lz4: frames without content', () => {
 const HAS_LZ4 = Bun.which('lz4') !== null;
 
 describe.skipIf(!HAS_LZ4)('lz4: what the lz4 program compresses is decompressed:', () => {
-  let content: Buffer;
-  beforeAll(() => {
-    const words = Array.from({ length: 5_000 }, (_, n) => `word-${(n * 7_919) % 4_999} `).join('');
-    const noise = crypto.getRandomValues(new Uint8Array(60_000));
-    content = Buffer.concat([
+  const words = Array.from({ length: 5_000 }, (_, n) => `word-${(n * 7_919) % 4_999} `).join('');
+  const noise = crypto.getRandomValues(new Uint8Array(60_000));
+  const contentOf = (repeated_bytes: number, repeats: number) =>
+    Buffer.concat([
       Buffer.from(words),
       noise,
-      Buffer.alloc(5 * MIB, 'a'),
+      Buffer.alloc(repeated_bytes, 'a'),
       noise,
-      Buffer.from(words.repeat(40)),
+      Buffer.from(words.repeat(repeats)),
     ]);
-  });
+  const content = contentOf(MIB / 2, 4);
+  /** More than one block of the default size, which is 4 MiB. */
+  const large = contentOf(5 * MIB, 40);
 
-  const CASES: [what: string, options: string[]][] = [
-    ['as it is by default', []],
-    ['with blocks that depend on earlier ones', ['-BD', '-B4']],
-    ['with independent blocks of 64 KiB', ['-BI', '-B4']],
-    ['with a hash of each block', ['-BX', '-B5']],
-    ['without a hash of the content', ['--no-frame-crc']],
-    ['with the length of the content', ['--content-size', '-BD']],
-    ['with most effort', ['-12', '-BD']],
-    ['with least effort', ['--fast=9']],
+  const CASES: [what: string, content: Buffer, options: string[]][] = [
+    ['as it is by default', large, []],
+    ['with blocks that depend on earlier ones', content, ['-BD', '-B4']],
+    ['with independent blocks of 64 KiB', content, ['-BI', '-B4']],
+    ['with a hash of each block', content, ['-BX', '-B5']],
+    ['without a hash of the content', content, ['--no-frame-crc']],
+    ['with the length of the content', large, ['--content-size', '-BD']],
+    ['with most effort', content, ['-12', '-BD']],
+    ['with least effort', content, ['--fast=9']],
   ];
-  test.each(CASES)('%s', async (_, options) => {
+  test.each(CASES)('%s', async (_, content, options) => {
     const compressed = await compress(content, ...options);
     for (const chunk_bytes of [65_536, 9_973]) {
       expect((await decompress(compressed, chunk_bytes)).equals(content)).toBe(true);

@@ -3,7 +3,7 @@ import { openChance } from '../../support/chance.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { simulate } from '../../support/lobby-simulation.ts';
 
-const SEEDS = IS_FULL_LENGTH ? 2_000 : 500;
+const SEEDS = IS_FULL_LENGTH ? 2_000 : 200;
 const STEPS = 500;
 /** Lines of the trace, without numbers, that must occur often. */
 const OUTCOMES = [

@@ -113,7 +113,7 @@ test('metrics: nothing that tenants name is in them, and more tenants make no mo
   }
   const { text, series } = await scrapeAll();
   expect(text).not.toContain('hostile');
-  expect(text).not.toContain('666');
+  expect(text).not.toContain('muster_lobbies 666');
   // Series of statuses that the process had not answered before are new.
   const namesIn = (of: typeof series) => [...of.keys()].filter((name) => !name.startsWith('muster_requests_total'));
   expect(namesIn(series)).toEqual(namesIn(before.series));
