@@ -175,7 +175,7 @@ game: tanks # the game's name; created if it is missing
 build:
   path: server # a script with what it imports, or a directory, of which .musterignore leaves files out
   # dockerfile: Dockerfile # instead: is built here, by docker, podman or buildah; args are its build arguments
-  # platform: linux/amd64 # of the dockerfile's image, if the service's machine has another one than yours
+  # platform: linux/amd64 # of the dockerfile's image, if the service's machine has a different one from yours
   command: [./tanks] # for a directory: its program
   # isolation: container # for a directory: runs in a container on the image of the service's operator
 site: public # the files of the static site
@@ -187,14 +187,14 @@ matchmaker: # this and every other key: the version's configuration, as in the A
 
 \`muster dev\` runs the game on this machine: it starts the service unless one runs (\`MUSTER_PORT\`, its data in
 \`muster-data\`, or \`/var/lib/muster\` as root in a folder that others cannot enter), creates the game, and puts every
-saved change online once a lobby of it becomes ready; lobbies of older versions end then. Those with players are
-closed first, and end two seconds later: a client that watches \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md))
-sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat in the new version. A service that runs already,
-but not with the data of this folder, may be one that others play on: the command asks before it uses that, and
-without a terminal needs \`--yes\`. In a terminal, it listens for keys, and a page of the game opens. The key q or
-ctrl-C ends the service and all its game servers, including servers that are waiting to start. A verification server
-of the game may be on this machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod and
-others), it says at which addresses, and what to make public.
+saved change live once a lobby of it becomes ready; lobbies of older versions end then. Those with players are closed
+first, and end two seconds later: a client that watches \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees
+\`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat in the new version. A service that runs already, but not
+with the data of this folder, may be one that others play on: the command asks before it uses that, and without a
+terminal needs \`--yes\`. In a terminal, it listens for keys, and a page of the game opens. The key q or ctrl-C ends the
+service and all its game servers, including servers that are waiting to start. A verification server of the game may be
+on this machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod and others), it says at which
+addresses, and what to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
@@ -209,12 +209,13 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 \`muster init\` leaves out all that \`--region\` does not name. \`--region lnd-fra=frankfurt\` gives one its name here. Beside
 \`muster.yaml\`, which has the service's names, a deploy refuses \`--region\`.
 
-A deploy checks the new version: it finds a seat in the namespace \`deploy-check\`, in the first game mode where a
-token is enough (a proof of work is solved). If the lobby of that seat does not become ready, the deploy shows its log
-and changes nothing. ctrl-C ends that lobby, and changes nothing either. Lobbies of other versions go on until they
-end, and no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go
-on in the background once everything is uploaded, and the command says which file has their output.
-\`muster deploy prod --version NAME\` puts \`prod\` on a version that another namespace has checked.
+A deploy checks the new version: it finds a seat in the namespace \`deploy-check\`, in the first game mode where a token
+is enough (a proof of work is solved). If the lobby of that seat does not become ready, the deploy shows its log and
+changes nothing. ctrl-C ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and
+no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the
+background once everything is uploaded, and the command says which file has their output.
+\`muster deploy prod --version NAME\` puts \`prod\` on an existing version, such as the one that is live in \`staging\`,
+after a check of it.
 
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.

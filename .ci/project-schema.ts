@@ -7,7 +7,7 @@ export function projectSchema(): object {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: PROJECT_FILE,
-    description: 'What "muster deploy" puts online.',
+    description: 'What "muster deploy" puts live.',
     type: 'object',
     required: ProjectShape.required,
     properties: { ...ProjectShape.properties, ...strict(VersionConfig).properties },

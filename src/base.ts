@@ -34,7 +34,7 @@ interface BaseOptions {
   data: DataDirectory;
   database_address?: DatabaseAddress | undefined;
   feed_recheck_ms?: number | undefined;
-  /** Ends the wait for the bucket or the database, and throws the reason of the signal. */
+  /** Ends the wait for the bucket or the database, which then throws the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 

@@ -26,7 +26,7 @@ import { openNamespaces } from './features/namespaces/feature.ts';
 import type { Namespaces } from './features/namespaces/namespaces.ts';
 import { openOperator } from './features/operator/feature.ts';
 import { openRetention } from './features/retention/feature.ts';
-import { evictFromPort } from './features/servers/eviction.ts';
+import { freePortOfServers } from './features/servers/eviction.ts';
 import { type ClusterControl, openServers } from './features/servers/feature.ts';
 import type { Servers } from './features/servers/servers.ts';
 import { openShares } from './features/shares/feature.ts';
@@ -43,7 +43,7 @@ import type { KeptEvents } from './platform/kept-events.ts';
 
 type Foundation = Pick<Awaited<ReturnType<typeof openBase>>, 'base' | 'storage'> & {
   local_parts: LocalParts;
-  /** Those of the base, which are kept. */
+  /** The same events as those of the base, with the latest kept. */
   kept_events: KeptEvents;
   /** Ends a start that waits. */
   signal: AbortSignal | undefined;
@@ -73,7 +73,8 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
     return feature.api;
   };
   const context = { config, local_parts, add, opened };
-  const evict = (port: number) => evictFromPort({ events, runtime, records: { database, clock, node: data } }, port);
+  const freePort = (port: number) =>
+    freePortOfServers({ events, runtime, records: { database, clock, machine: data } }, port);
 
   const with_games = await openGameFeatures(context, shareBase(config, { base, storage, local_parts }), {
     buildsInUse: () => servers.buildsOn([data.node_id, machines.clusterId()].filter((one) => one !== undefined)),
@@ -85,7 +86,7 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
   });
   const shares: Shares = with_sites.shares;
   const with_servers = await openServerFeatures(context, with_sites, {
-    evict,
+    freePort,
     signal,
     countLobbies: () => lobbies.countByMachine(),
   });
@@ -93,7 +94,7 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
   const with_lobbies = await openLobbyFeatures(context, { ...with_servers, kept_events });
   const lobbies: Lobbies = with_lobbies.lobbies;
 
-  const { games, audit, cdn, gateway, certificates, node, bootstrap, hub, operator } = with_lobbies;
+  const { games, audit, cdn, gateway, certificates, machine, bootstrap, hub, operator } = with_lobbies;
   const everything = opened.move();
   return {
     features,
@@ -104,11 +105,11 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
     certificates,
     servers,
     machines,
-    node,
+    machine,
     bootstrap,
     hub,
     operator,
-    evict,
+    freePort,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
@@ -143,7 +144,10 @@ interface BelowGames {
   findShare: Shares['find'];
 }
 
-/** Opens identities, groups and games, with what games consist of. */
+/**
+ * Opens identities, groups and games, and the features between them: datacenters, uploads, builds, sites, versions and
+ * namespaces.
+ */
 async function openGameFeatures({ config, local_parts, add }: StepContext, shared: Shared, below: BelowGames) {
   const identities = add(
     await openIdentities({
@@ -176,7 +180,10 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
 
 type WithGames = Awaited<ReturnType<typeof openGameFeatures>>;
 
-/** Opens what else developers have: links, the audit log, pictures, the hub, and their sites. */
+/**
+ * Opens the other features for developers: share links, the audit log, pictures, device links, the hub, served sites
+ * and certificates.
+ */
 async function openSiteFeatures(
   { config, add, opened }: StepContext,
   with_games: WithGames,
@@ -197,7 +204,7 @@ async function openSiteFeatures(
 type WithSites = Awaited<ReturnType<typeof openSiteFeatures>>;
 
 interface BelowServers {
-  evict(port: number): ReturnType<typeof evictFromPort>;
+  freePort(port: number): ReturnType<typeof freePortOfServers>;
   /** Ends a start that waits. */
   signal: AbortSignal | undefined;
   countLobbies: Lobbies['countByMachine'];
@@ -207,13 +214,13 @@ interface BelowServers {
 async function openServerFeatures(
   { config, local_parts, add, opened }: StepContext,
   with_sites: WithSites,
-  { evict, signal, countLobbies }: BelowServers,
+  { freePort, signal, countLobbies }: BelowServers,
 ) {
   const { datacenters, games, node_id, database_space } = with_sites;
   // Before this machine is known as started, since a start may wait here for that of another process.
   const bootstrap = add(await openBootstrap({ ...with_sites, with_demo: config.demo, signal }));
   const { datacenter_id } = await datacenters.register(config.datacenter);
-  const node = { node_id, datacenter_id, api_url: config.local_url, ...config.servers };
+  const machine = { node_id, datacenter_id, api_url: config.local_url, ...config.servers };
   const machines = add(
     await openMachines({
       ...with_sites,
@@ -228,9 +235,9 @@ async function openServerFeatures(
   );
   const { port, tls } = config;
   const { https_port, http_port } = tls;
-  const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, evict });
+  const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, freePort });
   const relays = opened.use(relaying.relays);
-  const with_machines = { ...with_sites, ...relaying, machines, node, bootstrap };
+  const with_machines = { ...with_sites, ...relaying, machines, machine, bootstrap };
   const { runtime, cluster } = local_parts;
   const { developerGroupsOf } = games;
   const running = { runtime, cluster, developerGroupsOf, isSpaceLow: database_space.isLow };
@@ -246,7 +253,9 @@ async function openServerFeatures(
 
 type WithServers = Awaited<ReturnType<typeof openServerFeatures>>;
 
-/** Opens lobbies, with what decides about their players, and what needs lobbies. */
+/**
+ * Opens lobbies, the features that they use (captchas, verification, counters), and the features that use lobbies.
+ */
 async function openLobbyFeatures(
   { config, local_parts, add, opened }: StepContext,
   with_servers: WithServers & { kept_events: KeptEvents },
@@ -260,7 +269,7 @@ async function openLobbyFeatures(
   const deciding = { captcha, verification, counters, address_classes, own_region, request_timeout_ms };
   const lobbies: Lobbies = add(openLobbies({ ...with_servers, ...config.lobbies, ...deciding }));
   const with_lobbies = { ...with_servers, lobbies };
-  const { datacenter_id } = with_servers.node;
+  const { datacenter_id } = with_servers.machine;
   const gateway = opened.use(add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id })));
   add(openExports(with_lobbies));
   const { servers_max } = servers;

@@ -308,11 +308,11 @@ export function readConfig(environment: Record<string, string | undefined> = pro
 }
 
 /** Settings of the command line, and those that `muster test` gives to tests. A service ignores them. */
-const OF_CLIENT = new Set(['MUSTER_URL', 'MUSTER_TOKEN', 'MUSTER_GAME', 'MUSTER_NAMESPACE', 'MUSTER_TEST_CLOCK']);
+const CLIENT_SETTINGS = new Set(['MUSTER_URL', 'MUSTER_TOKEN', 'MUSTER_GAME', 'MUSTER_NAMESPACE', 'MUSTER_TEST_CLOCK']);
 
 function parseSettings(environment: Record<string, string | undefined>): Settings {
   for (const name of Object.keys(environment)) {
-    if (name.startsWith('MUSTER_') && !(name in Settings.properties) && !OF_CLIENT.has(name)) {
+    if (name.startsWith('MUSTER_') && !(name in Settings.properties) && !CLIENT_SETTINGS.has(name)) {
       throw new StartError(`${name} is not a setting; "muster --help" lists them all.`);
     }
   }
@@ -336,7 +336,10 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
 /** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
 export const environmentForMoreFetches = () => withMoreFetches(process.env);
 
-/** Game servers are reached by http, and directly. Bun's fetch would use a proxy of the environment, also for loopback. */
+/**
+ * Makes fetch ignore the HTTP proxy of the environment, which Bun would use even for loopback: the service reaches game
+ * servers directly.
+ */
 export function ignoreHttpProxy(): void {
   delete process.env.http_proxy;
   delete process.env.HTTP_PROXY;

@@ -1,11 +1,14 @@
 import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Where a service has its data if MUSTER_DATA names no directory and nothing can be below the current one. */
+/**
+ * The data directory of a service that runs as root, if MUSTER_DATA is not set and other users cannot enter the current
+ * directory.
+ */
 export const SYSTEM_DATA_DIRECTORY = '/var/lib/muster';
 
 /**
- * Returns the data directory of a service that is started in a directory, unless MUSTER_DATA names one. PostgreSQL and game
+ * Returns the data directory of a service that is started in `directory` without MUSTER_DATA. PostgreSQL and game
  * servers run as other users when we are root, so root's own folders cannot hold the data.
  */
 export function defaultDataDirectory(directory: string): string {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Config } from './config.ts';
-import { evictFromPort } from './features/servers/eviction.ts';
+import { freePortOfServers } from './features/servers/eviction.ts';
 import { combineRuntimes, withoutStarts } from './features/servers/runtimes/combined-runtime.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openEngine } from './features/servers/runtimes/engine/engine.ts';
@@ -12,11 +12,11 @@ import { type DataDirectory, openDataDirectory } from './platform/data-directory
 import type { Events } from './platform/events.ts';
 import { toFinding } from './platform/findings.ts';
 import { createCors } from './platform/http/cors.ts';
-import { type Answering, createPort } from './platform/http/listen.ts';
+import { createPort, type PortHandlers } from './platform/http/listen.ts';
+import { createNotReadyAnswers } from './platform/http/not-ready.ts';
 import { releaseHold } from './platform/http/port-hold.ts';
-import { createWaitingAnswers } from './platform/http/waiting.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
-import type { Unavailability } from './platform/start-waiting.ts';
+import type { Unavailability } from './platform/unavailability.ts';
 
 const STARTING: Unavailability = {
   code: 'DATABASE_UNAVAILABLE',
@@ -34,9 +34,9 @@ export interface LocalParts extends AsyncDisposable {
   ip_database: Awaited<ReturnType<typeof openIpDatabase>> | undefined;
   address_classes: AddressClasses;
   /** Starts to answer on the service's port. Throws StartError if it cannot listen there. */
-  answerBy(answering: Answering): Promise<void>;
-  /** Answers all requests with the reason why the service is not ready, until `answerBy` is called. */
-  answerWaiting(unavailability: Unavailability): Promise<void>;
+  setHandlers(handlers: PortHandlers): Promise<void>;
+  /** Answers all requests with the reason why the service is not ready, until `setHandlers` is called. */
+  answerNotReady(unavailability: Unavailability): Promise<void>;
   /** Answers all requests with the reason that the service is starting, if the port is free and not open yet. */
   answerStarting(): Promise<void>;
   /** Accepts no more connections, and ends the open ones within a time limit. */
@@ -106,30 +106,30 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
 
   let opening: Promise<void> | undefined;
   /** Runs calls one at a time, because the first one that succeeds opens the port. */
-  function setAnswering(answering: Answering): Promise<void> {
+  function setHandlers(handlers: PortHandlers): Promise<void> {
     const before = opening?.catch(() => {}) ?? Promise.resolve();
-    opening = before.then(() => port.answerBy(answering));
+    opening = before.then(() => port.setHandlers(handlers));
     return opening;
   }
-  let awaited: Unavailability | undefined;
-  async function answerWaiting(unavailability: Unavailability): Promise<void> {
-    const is_new = awaited === undefined;
-    awaited = unavailability;
-    await (is_new ? setAnswering(waiting) : opening);
+  let unavailability: Unavailability | undefined;
+  async function answerNotReady(reason: Unavailability): Promise<void> {
+    const is_first = unavailability === undefined;
+    unavailability = reason;
+    await (is_first ? setHandlers(not_ready) : opening);
   }
-  const waiting: Answering = {
-    fetch: createWaitingAnswers({
+  const not_ready: PortHandlers = {
+    fetch: createNotReadyAnswers({
       cors: createCors([public_url, local_url]),
       public_url,
-      unavailability: () => awaited ?? STARTING,
+      unavailability: () => unavailability ?? STARTING,
     }),
-    evict: (taken) => evictFromPort({ events, runtime }, taken),
+    freePort: (taken) => freePortOfServers({ events, runtime }, taken),
   };
   opened.defer(async () => {
     await opening?.catch(() => {});
     await port.stop();
     // Game servers that keep running must not get the ports. Without a database only the runtime knows whether there are any.
-    if (awaited !== undefined && (await runtime.list()).length === 0) releasePorts();
+    if (unavailability !== undefined && (await runtime.list()).length === 0) releasePorts();
   });
   const everything = opened.move();
   return {
@@ -138,19 +138,19 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     cluster,
     ip_database,
     address_classes,
-    async answerBy(answering) {
-      await setAnswering(answering);
-      awaited = undefined;
+    async setHandlers(handlers) {
+      await setHandlers(handlers);
+      unavailability = undefined;
     },
-    answerWaiting,
+    answerNotReady,
     async answerStarting() {
       if (opening !== undefined) return;
-      awaited = STARTING;
+      unavailability = STARTING;
       try {
         // Ends no game server that has the port, because the reason could not be recorded yet.
-        await setAnswering({ ...waiting, evict: async () => 0 });
+        await setHandlers({ ...not_ready, freePort: async () => 0 });
       } catch {
-        awaited = undefined;
+        unavailability = undefined;
       }
     },
     stopAnswering: port.stop,

@@ -1,7 +1,7 @@
 import type { Config } from './config.ts';
 import type { Certificates } from './features/certificates/certificates.ts';
 import type { Events } from './platform/events.ts';
-import type { Answering } from './platform/http/listen.ts';
+import type { PortHandlers } from './platform/http/listen.ts';
 import { openRedirectPort } from './platform/http/redirect-port.ts';
 import { isCovered, openTlsPort } from './platform/http/tls-port.ts';
 import { isLocalName } from './platform/networks.ts';
@@ -11,7 +11,7 @@ const SERVERS_ADVICE =
 
 interface PublicPortsOptions {
   certificates: Certificates;
-  answering: Answering;
+  handlers: PortHandlers;
   /** The files that name the holders of the ports; undefined if game servers run as the service's user. */
   hold_files: { https: string; http: string } | undefined;
   events: Events;
@@ -20,12 +20,12 @@ interface PublicPortsOptions {
 /** Opens the ports for https, and for http that redirects there, if they are configured. Throws StartError. */
 export async function openPublicPorts(
   { host, request_timeout_ms, servers_domain, tls }: Config,
-  { certificates, answering, hold_files, events }: PublicPortsOptions,
+  { certificates, handlers, hold_files, events }: PublicPortsOptions,
 ): Promise<AsyncDisposable> {
   const { https_port, http_port } = tls;
   await using opened = new AsyncDisposableStack();
   if (https_port !== undefined) {
-    const shared = { host, request_timeout_ms, certificates, answering, events };
+    const shared = { host, request_timeout_ms, certificates, handlers, events };
     const tls_port = await openTlsPort({ ...shared, port: https_port, hold_file: hold_files?.https });
     opened.adopt(tls_port, (port) => port.stop());
     warnOfServers(servers_domain, { certificates, events });

@@ -16,10 +16,10 @@ import { StartError } from './platform/errors.ts';
 import { createLog, type Events } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
-import type { Answering } from './platform/http/listen.ts';
+import type { PortHandlers } from './platform/http/listen.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { forEachAtOnce } from './platform/pacing.ts';
-import { whenAvailable } from './platform/start-waiting.ts';
+import { retryWhileUnavailable } from './platform/unavailability.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';
 
@@ -46,7 +46,7 @@ interface ServiceOptions {
   database_address?: DatabaseAddress;
   /** Tests recheck rarely, so that they notice a lost notification. */
   feed_recheck_ms?: number;
-  /** Ends a start that waits for its database, and throws the reason of the signal. */
+  /** Ends a start that waits for its database, which then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
@@ -64,12 +64,12 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));
-  const answering = setTimeout(() => void local_parts.answerStarting(), ANSWERS_AFTER_MS);
-  const service = await whenAvailable(() => openAll(config, { ...options, events, local_parts }), {
+  const not_ready_timer = setTimeout(() => void local_parts.answerStarting(), ANSWERS_AFTER_MS);
+  const service = await retryWhileUnavailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,
-    onUnavailability: local_parts.answerWaiting,
-  }).finally(() => clearTimeout(answering));
+    onUnavailability: local_parts.answerNotReady,
+  }).finally(() => clearTimeout(not_ready_timer));
   opened.use(service);
   const everything = opened.move();
   return { ...service, [Symbol.asyncDispose]: () => everything.disposeAsync() };
@@ -88,9 +88,9 @@ async function openAll(
   const composed = opened.use(
     await openFeatures(config, { base, storage, local_parts, kept_events: events, signal: options.signal }),
   );
-  const { features, servers, machines, node, bootstrap, certificates, hub, operator } = composed;
+  const { features, servers, machines, machine, bootstrap, certificates, hub, operator } = composed;
   opened.defer(async () => {
-    const has_servers = await servers.isAnyOn(node.node_id).catch(() => true);
+    const has_servers = await servers.isAnyOn(machine.node_id).catch(() => true);
     // If this fails, others declare the machine lost after `lost_after_ms` instead of `rest_ms`.
     await machines
       .stop({ has_servers })
@@ -131,25 +131,26 @@ async function openAll(
   opened.defer(async () => {
     working.abort();
     const stopped = Promise.all(work.map((one) => one.stopped));
-    // The beat of this machine has ended. If a step takes too long, others would declare the machine lost, with its games.
+    // The heartbeat of this machine has ended. If a step took too long, other machines would declare this one lost,
+    // with its game servers.
     const within_ms = Math.min(STEPS_END_WITHIN_MS, config.machines.lost_after_ms / 2);
     await Promise.race([stopped, pause(within_ms, undefined, { ref: false })]);
     // Game servers that keep running must not get the ports.
-    if (!(await servers.isAnyOn(node.node_id).catch(() => true))) local_parts.releasePorts();
+    if (!(await servers.isAnyOn(machine.node_id).catch(() => true))) local_parts.releasePorts();
   });
   let has_stopped_taking = false;
   opened.defer(async () => {
     if (!has_stopped_taking) return;
     // Ends the servers of lobbies that were created meanwhile.
-    const stopped = servers.stopWaiting(node.datacenter_id);
+    const stopped = servers.endWaitingServers(machine.datacenter_id);
     await stopped.catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
   });
-  const answering: Answering = {
+  const handlers: PortHandlers = {
     fetch: (request, server) => servers.answerNodes?.(request, server) ?? front.fetch(request, server),
     websocket: front.websocket,
-    evict: composed.evict,
+    freePort: composed.freePort,
   };
-  await local_parts.answerBy(answering);
+  await local_parts.setHandlers(handlers);
   let public_ports: AsyncDisposable | undefined;
   opened.defer(async () => {
     await front.drain();
@@ -158,13 +159,14 @@ async function openAll(
     await Promise.all([local_parts.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
   });
   opened.defer(async () => {
-    // Before the players leave, which may take long. Without another process, this one keeps the pods until they have left.
+    // Runs before the players leave, which may take long. If no other process uses the cluster, this one keeps the pods
+    // until its background work ends.
     await servers
       .leaveSharedCluster()
       .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'release', cause }));
   });
   const { hold_files } = local_parts;
-  public_ports = await openPublicPorts(config, { certificates, answering, hold_files, events });
+  public_ports = await openPublicPorts(config, { certificates, handlers, hold_files, events });
 
   // Starts after the port is open, so that work that has piled up does not delay the first requests.
   const { signal } = working;
@@ -189,8 +191,8 @@ async function openAll(
     async stopServers() {
       const cluster_id = machines.clusterId();
       const has_cluster_alone = cluster_id !== undefined && !(await machines.isClusterShared().catch(() => true));
-      const node_ids = [node.node_id, ...(has_cluster_alone ? [cluster_id] : [])];
-      await forEachAtOnce(node_ids, node_ids.length, (node_id) => servers.stopAllOf({ ...node, node_id }));
+      const node_ids = [machine.node_id, ...(has_cluster_alone ? [cluster_id] : [])];
+      await forEachAtOnce(node_ids, node_ids.length, (node_id) => servers.stopAllOf({ ...machine, node_id }));
     },
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };

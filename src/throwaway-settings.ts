@@ -1,11 +1,11 @@
 /**
- * Settings of one service: where it is, and where it keeps its data. In the environment they belong to another service, as
- * do DATABASE_URL and all other settings without MUSTER_.
+ * Settings that belong to one service, such as where it listens and keeps its data. Those in the environment are
+ * another service's, so they are not taken over. Neither are DATABASE_URL and all other settings without MUSTER_.
  */
 const RESERVED =
   /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SITES_DOMAIN|SERVERS_DOMAIN|DOMAINS_ALLOW|NAME_SERVERS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;
 
-/** What differs from a service with default settings; the environment may say otherwise. */
+/** Defaults of a throwaway service. The environment overrides them. */
 const DEFAULTS = {
   MUSTER_LOG: 'error',
   MUSTER_DEMO: 'off',

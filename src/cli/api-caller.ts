@@ -1,7 +1,7 @@
 import { EXIT, Failure } from './failure.ts';
 import { pause } from './pause.ts';
 
-/** How often a read is tried, because its first failures may be temporary. */
+/** How many times a read is tried, because its first failures may be temporary. */
 const ATTEMPTS_MAX = 4;
 /** Attempts of a read that goes on for long. They outlast a restart of the service: about two minutes. */
 export const LONG_ATTEMPTS_MAX = 20;
@@ -20,7 +20,7 @@ export interface Call {
   query?: Record<string, string | undefined>;
   body?: unknown;
   signal?: AbortSignal | undefined;
-  /** How often a GET is sent if it fails in a way that may pass. */
+  /** How many times a GET is sent if it fails in a way that may pass. */
   attempts_max?: number | undefined;
   timeout_ms?: number | undefined;
 }
@@ -33,7 +33,7 @@ interface Request {
   /** By default, redirects are followed. */
   redirect?: RequestRedirect;
   timeout_ms: number;
-  /** How often it is sent if it fails in a way that may pass. */
+  /** How many times it is sent if it fails in a way that may pass. */
   attempts_max: number;
 }
 

@@ -43,7 +43,7 @@ async function solve(player: ApiCaller, challenge_url: string, signal: AbortSign
     import('altcha-lib/algorithms/pbkdf2'),
   ]);
   type Challenge = Parameters<typeof solveChallenge>[0]['challenge'];
-  // Players may reach the service at another address than this caller.
+  // Players may reach the service at an address other than this caller's.
   const challenge = await player.get<Challenge>(new URL(challenge_url).pathname, { signal });
   const solution = await solveChallenge({ challenge, deriveKey });
   return Buffer.from(JSON.stringify({ challenge, solution })).toString('base64');

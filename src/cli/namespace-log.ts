@@ -42,7 +42,10 @@ interface ReadLogs {
   has_earlier_lines: boolean;
 }
 
-/** Returns the lines of at most 30 servers of a namespace in the order of time: of those that run first, then of the newest. */
+/**
+ * Returns the lines of at most 30 servers of a namespace, in order of time. Servers that run are chosen first, then the
+ * newest that have ended.
+ */
 export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<ReadLogs> {
   const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;

@@ -3,7 +3,12 @@ import { EXIT, Failure, toFailure } from './failure.ts';
 import { terminal } from './terminal.ts';
 
 /** The headings of the groups of commands, in the order of the help. */
-export const GROUPS = { daily: 'Daily:', looking: 'Looking:', access: 'Access:', raw: 'Everything else:' };
+export const GROUPS = {
+  daily: 'Daily:',
+  operating: 'Inspect and operate:',
+  access: 'Access:',
+  raw: 'Everything else:',
+};
 
 /**
  * Runs a command that talks to a service. Returns the exit code. `machine_commands` are those for the machine of a service,
@@ -105,7 +110,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     .addOption(
       new Option(
         '--version <name>',
-        'take an existing version, by name or id, such as one that staging has checked',
+        'take an existing version, by name or id, such as the one that is live in staging',
       ).conflicts(['message', 'dryRun', 'region']),
     )
     .option('--wait [time]', 'wait until all lobbies of other versions have ended, by default for at most 1h')
@@ -141,7 +146,7 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     async (ray, options) => (await import('./commands/why.ts')).why(ray, options),
   );
 
-  program.commandsGroup(GROUPS.looking);
+  program.commandsGroup(GROUPS.operating);
   addCommand(program, 'open', 'opens the hub in a browser, logged in, at the namespace').action(async (options) =>
     (await import('./commands/open.ts')).open(options),
   );

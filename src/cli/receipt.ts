@@ -1,5 +1,5 @@
 import { PASSED_OVER } from '../shared/receipt-texts.ts';
-import { shortId } from './terminal.ts';
+import { counted, shortId } from './terminal.ts';
 
 /** The receipt of a request for seats, as far as it is shown. */
 export interface Receipt {
@@ -50,7 +50,7 @@ export function describeReceipt(receipt: Receipt): string[] {
     ['asked for', describeRequest(receipt)],
     ['captcha', captcha && describeCaptcha(captcha)],
     ['verification', verification && describeVerification(verification)],
-    ['rounds', rounds > 1 ? `${rounds}: other requests were faster to a seat ${times(rounds - 1)}` : undefined],
+    ['rounds', rounds > 1 ? `${rounds}: it lost ${counted(rounds - 1, 'race', 'races')} for a seat` : undefined],
     ...others.map((lobby): [string, string] => {
       const { passed_over } = lobby;
       const described = `${shortId(lobby.lobby_id)} (${describeLobby(lobby)} taken)`;
@@ -108,5 +108,3 @@ function describeStages(stages_ms: Receipt['stages_ms']): string {
   const stages = Object.entries(stages_ms).sort(([, one], [, other]) => one - other);
   return stages.map(([stage, ms]) => `${stage} ${ms} ms`).join(', ');
 }
-
-const times = (count: number) => (count === 1 ? 'once' : `${count} times`);

@@ -13,7 +13,10 @@ export type WholeBody<Body extends RowsBody<object>> = Omit<Body, 'rows' | 'chan
   rows: NonNullable<Body['rows']>;
 };
 
-/** Returns the rows of a list as a body leaves them, from the rows before it. Rows that did not change are the same objects. */
+/**
+ * Returns the rows of a list after a body: those of the body, or the rows before it with its changes applied. Rows that did
+ * not change are the same objects.
+ */
 export function applyRows<Row extends object>(before: readonly Row[], body: RowsBody<Row>): Row[] {
   const { row_id, changes } = body;
   if (!changes) return body.rows ?? [];

@@ -146,7 +146,7 @@ async function restoreDatabase({ header, read }: Backup, database: Database): Pr
 }
 
 function otherMachine(node_id: string): string {
-  return `This data directory belongs to another machine than the one that made the backup (${node_id}). Ten minutes after the first start, the servers of that machine are recorded as lost: see "Lost machines" in docs/operating.md.`;
+  return `This data directory belongs to a machine other than the one that made the backup (${node_id}). Ten minutes after the first start, the servers of that machine are recorded as lost: see "Lost machines" in docs/operating.md.`;
 }
 
 function readIfThere(path: string): string | undefined {

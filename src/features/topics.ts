@@ -3,7 +3,7 @@ export const topics = {
   /** The certificates that an ACME authority has issued. */
   certificates: () => 'certificates',
   datacenters: () => 'datacenters',
-  /** Which machines there are, and whether they take work. Beats do not change it. */
+  /** Which machines there are, and whether they take work. Heartbeats do not change it. */
   machines: () => 'machines',
   deviceLink: (device_link_id: string) => `device-link:${device_link_id}`,
   identity: (identity_id: string) => `identity:${identity_id}`,

@@ -7,7 +7,7 @@ import { hasErrorCode } from './system-errors.ts';
 export const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
 export type Controller = (typeof CONTROLLERS)[number];
 
-export interface GroupLimits {
+export interface CgroupLimits {
   memory_bytes: number;
   /** Thousandths of a core. */
   cpu: number;
@@ -22,7 +22,7 @@ export interface Cgroups {
   /** Returns the directories of a group, which may not exist. The id is unique on this machine. */
   directoriesOf(id: string): string[];
   /** Creates a group, or changes the limits of an existing one. */
-  create(id: string, limits: GroupLimits): void;
+  create(id: string, limits: CgroupLimits): void;
 }
 
 /** The length of a period of the cpu controller. The quota is the processor time of a group in each period. */
@@ -119,19 +119,19 @@ export function listGroupProcesses(directories: readonly string[]): number[] {
 }
 
 /** Returns the ids of the groups that a process is in: one inside of the other, if there are several. */
-export function readGroupIds(pid: number): string[] {
+export function readCgroupIds(pid: number): string[] {
   const names = readProc(`${pid}/cgroup`).split(/[/\n]/);
   return [...new Set(names.flatMap((name) => GROUP_NAME.exec(name)?.[1] ?? []))];
 }
 
 /** What the processes of a group have used. */
-export interface GroupUsage {
+export interface CgroupUsage {
   cpu_ms: number;
   memory_bytes?: number;
 }
 
 /** Returns what a group has used since its creation; undefined if its processor time is not counted. */
-export function readGroupUsage(directories: readonly string[]): GroupUsage | undefined {
+export function readCgroupUsage(directories: readonly string[]): CgroupUsage | undefined {
   const cpu_ms = directories.map(readGroupTime).find((one) => one !== undefined);
   if (cpu_ms === undefined) return undefined;
   const memory_bytes = directories.map(readGroupMemory).find((one) => one !== undefined);
@@ -190,7 +190,7 @@ export function removeGroup(directories: readonly string[]): void {
 /** Returns the files with a limit, and their content. */
 export function limitFilesOf(
   controller: Controller,
-  { version, limits }: { version: 1 | 2; limits: GroupLimits },
+  { version, limits }: { version: 1 | 2; limits: CgroupLimits },
 ): [name: string, value: string][] {
   const memory = String(limits.memory_bytes);
   const quota_us = String(Math.max(CPU_QUOTA_MIN_US, Math.round((limits.cpu * CPU_PERIOD_US) / 1_000)));
@@ -225,7 +225,7 @@ export function limitFilesOf(
 /** Files that a kernel without swap accounting does not have. */
 const OPTIONAL_FILES = ['memory.memsw.limit_in_bytes', 'memory.swap.max'];
 
-function setLimit(group: string, controller: Controller, how: { version: 1 | 2; limits: GroupLimits }): void {
+function setLimit(group: string, controller: Controller, how: { version: 1 | 2; limits: CgroupLimits }): void {
   for (const [name, value] of limitFilesOf(controller, how)) {
     const file = join(group, name);
     if (OPTIONAL_FILES.includes(name) && !existsSync(file)) continue;
@@ -272,7 +272,7 @@ function prepare(found: Hierarchy): Hierarchy | undefined {
   return controllers.length > 0 ? { ...hierarchy, controllers } : undefined;
 }
 
-const TRIAL_LIMITS: GroupLimits = { memory_bytes: 64 * 1_024 ** 2, cpu: 1_000, processes_max: 64 };
+const TRIAL_LIMITS: CgroupLimits = { memory_bytes: 64 * 1_024 ** 2, cpu: 1_000, processes_max: 64 };
 
 /** Creates a group for a moment and returns the controllers whose limits it accepts. */
 function tryControllers({ version, directory, controllers }: Hierarchy): Controller[] {

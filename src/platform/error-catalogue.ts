@@ -2,7 +2,10 @@
 export interface CatalogueEntry {
   /** HTTP status: one of those that clients of the reference API distinguish, or 426 for the version of a WebSocket. */
   status: 400 | 401 | 403 | 404 | 413 | 426 | 429 | 500 | 503;
-  /** What is wrong, then what to do. `{name}` stands for a parameter; `{error}` and `{reason}` say both. */
+  /**
+   * What is wrong, then what to do. `{name}` stands for a parameter. A message that ends with `{error}` or `{reason}`
+   * leaves what to do to it.
+   */
   message: string;
 }
 
@@ -164,7 +167,7 @@ export const CATALOGUE = {
   GATEWAY_BODY_SLOW: {
     status: 400,
     message:
-      'The request body was sent, or read by the game server, at less than {bytes} bytes a second. Send it faster.',
+      'The request body was sent, or read by the game server, at less than {bytes} bytes a second. Send it faster, or tell the developer of the game server that it reads too slowly.',
   },
   GATEWAY_GAME_BUSY: {
     status: 503,
@@ -190,7 +193,7 @@ export const CATALOGUE = {
   GATEWAY_SERVER_UNREACHABLE: {
     status: 503,
     message:
-      'The game server {server_id} runs, but accepts no connection at its port, closed it before it had answered, or its answer is not valid HTTP. It may be starting: try again.',
+      'The game server {server_id} runs, but refused the connection, closed it without an answer, or sent an answer that is not valid HTTP. It may be starting: try again.',
   },
   GATEWAY_SOCKET_REFUSED: {
     status: 503,
@@ -204,16 +207,17 @@ export const CATALOGUE = {
   GATEWAY_TOKEN_REQUIRED: {
     status: 401,
     message:
-      "The WebSocket has no player's token. Add it to the address as player_token, or send the subprotocol bearer.TOKEN.",
+      "The WebSocket has no player's token. Add it to the URL as player_token, or send the subprotocol bearer.TOKEN.",
   },
   GATEWAY_TOO_MANY_BYTES: {
     status: 429,
-    message: 'The game server, or this address, has exchanged too many bytes in this minute. Try again in a minute.',
+    message:
+      'The game server has exchanged too many bytes in this minute, in all or with this address. Try again in a minute.',
   },
   GATEWAY_TOO_MANY_CONNECTIONS: {
     status: 429,
     message:
-      'The game server, or this address at it, has too many requests in progress or WebSockets, or too many new ones in this second. Try again in a second.',
+      'The game server has too many requests in progress or open WebSockets, in all or from this address, or this address began too many in this second. Try again in a second.',
   },
   GROUP_ALREADY_MEMBER: {
     status: 400,
@@ -244,7 +248,7 @@ export const CATALOGUE = {
   GROUP_TOO_MANY_INVITES: {
     status: 400,
     message:
-      'The group already has the maximum of {max} open invites. Use one of them, or wait until one ends: by its time, by its uses, or when a member leaves.',
+      'The group already has the maximum of {max} open invites. Use one of them, or wait until one expires or is used up. All of them end when a member leaves.',
   },
   HUB_LINK_INVALID: {
     status: 401,
@@ -257,7 +261,7 @@ export const CATALOGUE = {
   HUB_OTHER_SESSION: {
     status: 400,
     message:
-      'This browser is logged in to the hub as another bearer than that of the link. Log out first, or send "replaces_session": true.',
+      'This browser is logged in to the hub as someone other than the bearer of the link. Log out first, or send "replaces_session": true.',
   },
   IDENTITY_NOT_ADMIN: { status: 403, message: 'Only an administrator may do this. Log in as one.' },
   IDENTITY_NOT_FOUND: { status: 404, message: 'No such identity exists. Check the identity id.' },
@@ -459,7 +463,7 @@ export const CATALOGUE = {
   UPLOAD_SIGNATURE_INVALID: {
     status: 403,
     message:
-      'The upload address was altered or has expired. Ask for the requests of its missing parts, or prepare the upload again.',
+      'The upload URL was altered or has expired. Get new URLs from GET /cloud/games/GAME_ID/uploads/UPLOAD_ID/requests, or prepare the upload again.',
   },
   UPLOAD_TOO_LARGE: {
     status: 400,

@@ -1,8 +1,8 @@
 const PATH = '/usr/bin:/bin';
 
 /**
- * Removes a folder that another program has filled, whatever it made there. By rm(1), because the functions of our runtime
- * take a minute for folders that are a thousand levels deep.
+ * Removes a folder that another program has filled, whatever it made there. Uses rm(1), because Bun's functions take a
+ * minute for folders that are a thousand levels deep.
  */
 export async function removeFolder(path: string): Promise<void> {
   if (await run(['rm', '-rf', '--', path])) return;

@@ -62,8 +62,8 @@ const [LENGTH_AT, NAME_AT] = [16, 19];
 const names_buffer = Buffer.alloc(65_536);
 
 /**
- * Reads the next names in an open folder (getdents64(2)); an empty list at its end. The functions of our runtime read all
- * names at once, and a folder may have millions.
+ * Reads the next names in an open folder (getdents64(2)); an empty list at its end. Bun's functions read all names at
+ * once, and a folder may have millions.
  */
 export function readNames(descriptor: number): Buffer[] {
   const names: Buffer[] = [];

@@ -59,8 +59,11 @@ export function createNetworkCheck(networks: readonly Network[]): (address: stri
   };
 }
 
-/** Returns the key to count an address by: for IPv6 its /64 network, because one client may use all of it. */
-export function networkOf(address: string): string {
+/**
+ * Returns the key under which an address is counted: the address, or for IPv6 its /64 network, because one client may
+ * use all of it.
+ */
+export function countingKeyOf(address: string): string {
   if (!address.includes(':')) return address;
   const parsed = parseAddress(address);
   if (parsed === undefined || parsed.kind() === 'ipv4') return parsed?.toString() ?? address;

@@ -16,7 +16,7 @@ export function hideFromOthers(): void {
 
 /**
  * Overwrites the values of variables in the environment that this process was started with, which /proc/self/environ
- * shows as long as the process runs. Removing them from the variables of the runtime does not change that.
+ * shows as long as the process runs. Removing them from the environment that Bun keeps does not change that.
  */
 export function overwriteVariables(names: readonly string[]): void {
   const stat = readFileSync('/proc/self/stat', 'utf8');

@@ -56,14 +56,17 @@ export function readChildren(pid: number): number[] | undefined {
   }
 }
 
-/** Lists the open files of a process, by their paths in /proc; none if there is no such process. */
+/**
+ * Lists the open files of a process, by their paths in /proc; none if there is no such process, or it is another
+ * user's.
+ */
 export function* listOpenFiles(pid: number): Generator<string, void> {
   const directory = `/proc/${pid}/fd`;
   let descriptors: number;
   try {
     descriptors = openSync(directory, 'r');
   } catch (error) {
-    if (!isNotThere(error)) throw error;
+    if (!isUnreadable(error)) throw error;
     return;
   }
   try {
@@ -195,17 +198,17 @@ function readLink(path: string): string | undefined {
   }
 }
 
-const NOT_THERE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
+const UNREADABLE = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'];
 
 /** Returns whether a read failed because the process has ended, or belongs to another user. */
-const isNotThere = (error: unknown): boolean => NOT_THERE.some((code) => hasErrorCode(error, code));
+const isUnreadable = (error: unknown): boolean => UNREADABLE.some((code) => hasErrorCode(error, code));
 
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
     // Without a free descriptor or memory the process may still run, so it must not count as ended.
-    if (!isNotThere(error)) throw error;
+    if (!isUnreadable(error)) throw error;
     return '';
   }
 }

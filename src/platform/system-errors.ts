@@ -1,9 +1,9 @@
-/** Returns whether a call of the system failed with a code, such as ENOENT. */
+/** Returns whether a system call failed with a code, such as ENOENT. */
 export function hasErrorCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** Returns whether a call of the system failed because the process or the machine lacks something at this moment. */
+/** Returns whether a system call failed because the process or the machine lacks something at this moment. */
 export function isOutOfResources(error: unknown): boolean {
   return isOutOfDescriptors(error) || hasErrorCode(error, 'EAGAIN') || hasErrorCode(error, 'ENOMEM');
 }

@@ -44,7 +44,7 @@ test('bots: a seat in another game mode is a fault', () => {
 
 test.each([
   [{ is_closed: true }, 'a seat in a lobby that was closed to finds (one)'],
-  [{ is_outdated: true }, 'a seat in a lobby of another version than the live one (one)'],
+  [{ is_outdated: true }, 'a seat in a lobby of a version other than the live one (one)'],
 ])('bots: a seat of a find that began when the lobby was %p is a fault', (state, fault) => {
   const checks = new LobbyChecks();
   const lobby = { ...LOBBY, ...state };

@@ -173,7 +173,7 @@ test('deploy: isolation is asked for, and refused where the service has no image
   });
   const refused = await run('deploy');
   expect([refused.exit_code, refused.stderr]).toEqual([1, expect.stringContaining('BUILDS_KIND_NOT_AVAILABLE')]);
-  expect(refused.stderr).toContain('archive with isolation "container"');
+  expect(refused.stderr).toContain('archive in a container');
   await Bun.write(join(folder, 'muster.yaml'), 'game: isolated\nbuild: {path: server.ts, isolation: process}');
   expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('name a directory') });
 }, 300_000);

@@ -79,7 +79,7 @@ test('terminal: work that takes longer than a second is named with its seconds, 
   expect(playing.output().split(`\r${CLEAR_LINE}`)).toContainEqual(expect.stringMatching(counted));
   // Without a terminal, nothing is shown that is not said.
   const quiet = await run('bots', '1', '--for', '2s');
-  expect([quiet.exit_code, quiet.stderr]).toEqual([0, '1 bots play "default" in slow prod for 2s.\n']);
+  expect([quiet.exit_code, quiet.stderr]).toEqual([0, '1 bot plays "default" in slow prod for 2s.\n']);
 }, 300_000);
 
 test('terminal: the line of progress is no longer than a narrow terminal, which could not empty it otherwise', async () => {

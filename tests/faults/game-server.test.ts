@@ -20,7 +20,7 @@ describe('game servers are killed:', () => {
     await opened.disposeAsync();
   }, 300_000);
 
-  const KILLED = '[muster] the server ended by the signal SIGKILL (it was killed)';
+  const KILLED = '[muster] the server was ended by the signal SIGKILL (it was killed)';
   const LOST = '[muster] the process was lost: the machine restarted, or another program ended it';
   const CASES = [
     { what: 'the server itself', isKilled: (pid: number) => sessionOf(pid) !== pid, notes: [KILLED] },

@@ -51,15 +51,19 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
     expect(await attention.count()).toBe(0);
     await count(4, { MATCHMAKER_VERIFICATION_REQUEST_FAILED: 2 });
     await count(3, { MATCHMAKER_VERIFICATION_REQUEST_FAILED: 1, CAPTCHA_CAPTCHA_UNAVAILABLE: 1 });
-    await attention.getByText('3 refused within the last hour, because the verification server did not').waitFor();
-    await attention.getByText('1 refused within the last hour, because the captcha provider did not').waitFor();
+    await attention
+      .getByText('3 requests were refused within the last hour, because the verification server did not')
+      .waitFor();
+    await attention
+      .getByText('1 request was refused within the last hour, because the captcha provider did not')
+      .waitFor();
     expect(await attention.getByRole('listitem').count()).toBe(2);
     await takePictures(opened, 'attention');
     await attention.getByRole('link', { name: 'Why' }).first().click();
     await page.waitForURL(/\/prod\/why\?code=MATCHMAKER_VERIFICATION_REQUEST_FAILED$/);
     // After an hour without requests, nothing is left, although no new answer comes.
     await page.goBack();
-    await attention.getByText('3 refused within the last hour').waitFor();
+    await attention.getByText('3 requests were refused within the last hour').waitFor();
     await forward(page, 60 * MINUTE_MS);
     await attention.waitFor({ state: 'detached' });
     expect(problems).toEqual([]);
@@ -78,7 +82,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
       .getByText('Test game, prod: 1 crash within the last hour. The server ended with exit code 3.')
       .waitFor();
     await servers.run('kill -SEGV $$');
-    await attention.getByText('1 crash within the last hour. The server ended by the signal SIGSEGV (a seg').waitFor();
+    await attention.getByText('1 crash within the last hour. The server was ended by the signal SIGSEGV (').waitFor();
     await servers.run('exit 3');
     await attention.getByText('2 crashes within the last hour. The server ended with exit code 3.').waitFor();
     await takePictures(opened, 'attention-crashes');

@@ -104,7 +104,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
     await page.getByRole('link', { name: 'Servers', exact: true }).click();
     await page.getByRole('heading', { name: 'Servers' }).waitFor();
     held.release();
-    await page.getByText('A token was made after you left the page, so it was not shown.').waitFor();
+    await page.getByText('A token was created after you left the page, so it was not shown.').waitFor();
     expect(problems).toEqual([]);
   });
 
@@ -121,7 +121,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
     await page.getByRole('heading', { name: 'Servers' }).waitFor();
     held.release();
     await (await answered).finished();
-    await page.getByText('A share link was made after you left the page.').waitFor();
+    await page.getByText('A share link was created after you left the page.').waitFor();
     await page.route('**/hub/session', (route) => route.abort());
     await page.getByRole('button', { name: 'Log out' }).click();
     await page.getByRole('alert').getByText('The service does not answer.').waitFor();
@@ -165,7 +165,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
     await page.getByRole('link', { name: 'Changes' }).click();
     await page.getByRole('heading', { name: 'Changes' }).waitFor();
     version_held.release();
-    await page.getByText(/^The version .+ was made\.$/).waitFor();
+    await page.getByText(/^The version .+ was created\.$/).waitFor();
     expect(page.url()).toBe(at('changes'));
     expect(problems).toEqual([]);
   });

@@ -28,7 +28,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page, problems } = opened;
     await page.getByRole('heading', { name: 'No lobby is running' }).waitFor();
-    await page.getByRole('button', { name: 'Make a public token for it' }).click();
+    await page.getByRole('button', { name: 'Create a public token for it' }).click();
     await page.getByText('The command has a new public token.').waitFor();
     await takePictures(opened, 'lobbies-none');
     const command = await page.locator('.command code').textContent();

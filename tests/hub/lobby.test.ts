@@ -107,11 +107,11 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     await page.getByRole('button', { name: 'New lobby' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Seats').fill('4');
-    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByRole('button', { name: 'Create it' }).click();
     await dialog.getByRole('alert').getByText('max_players must be from 1 to 3.').waitFor();
     await dialog.getByLabel('Seats').fill('2');
     await takePictures(opened, 'new-lobby');
-    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByRole('button', { name: 'Create it' }).click();
     await dialog.getByText('The lobby is ready').waitFor();
     await takePictures(opened, 'new-lobby-made');
     await dialog.getByRole('link', { name: 'Lobby' }).click();
@@ -168,13 +168,13 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
       await route.continue();
     });
     await page.getByRole('button', { name: 'New lobby' }).click();
-    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByRole('button', { name: 'Create it' }).click();
     await requested.promise;
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     released.resolve();
-    await page.getByText(/^Lobby [0-9a-f]{12} was made\.$/).waitFor();
+    await page.getByText(/^Lobby [0-9a-f]{12} was created\.$/).waitFor();
     await page.getByRole('button', { name: 'New lobby' }).click();
-    await dialog.getByRole('heading', { name: 'Make a lobby' }).waitFor();
+    await dialog.getByRole('heading', { name: 'Create a lobby' }).waitFor();
     expect(problems).toEqual([]);
   });
 
@@ -190,7 +190,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     await dialog.getByLabel('Game mode').selectOption('sized');
     await dialog.getByLabel('Seats').fill('20');
     await dialog.getByLabel('Game mode').selectOption('usual');
-    await dialog.getByRole('button', { name: 'Make it' }).click();
+    await dialog.getByRole('button', { name: 'Create it' }).click();
     await dialog.getByText('The lobby is ready').waitFor();
     expect(opened.problems).toEqual([]);
   });

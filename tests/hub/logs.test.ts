@@ -218,12 +218,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     const { page, problems } = opened;
     await page.getByText('open', { exact: true }).waitFor();
     await fetch(`http://${body.ports.game.host}/end`).catch(() => {});
-    await page.getByText('The server ended by the signal SIGSEGV (a segmentation fault).').waitFor();
+    await page.getByText('The server was ended by the signal SIGSEGV (a segmentation fault).').waitFor();
     await page.getByText('failed', { exact: true }).waitFor();
     await takePictures(opened, 'lobby-crashed');
     await page.locator('dl a.mono').click();
     await page.getByRole('heading', { name: 'Server' }).waitFor();
-    await page.getByText('The server ended by the signal SIGSEGV (a segmentation fault).').waitFor();
+    await page.getByText('The server was ended by the signal SIGSEGV (a segmentation fault).').waitFor();
     await page.getByText('ended', { exact: true }).first().waitFor();
     expect(problems).toEqual([]);
   });
@@ -242,7 +242,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await page.getByRole('button', { name: 'End', exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
     await page.getByText('ended', { exact: true }).first().waitFor();
-    await page.getByText('The server ended by the signal SIGTERM').waitFor();
+    await page.getByText('The server was ended by the signal SIGTERM').waitFor();
     await page.goto(`${muster.config.public_url}/hub/${its_game.name_id}/prod/servers`);
     await page.getByText('No server is running').waitFor();
     await page.getByText(`muster logs --game ${its_game.name_id} --namespace prod`).waitFor();

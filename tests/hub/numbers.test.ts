@@ -79,7 +79,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a number in a form', () => {
       sent_by: 'Drain',
       send: drain,
     },
-    { label: 'Seats', max: 256, address: () => path, opened_by: 'New lobby', sent_by: 'Make it', send: create },
+    { label: 'Seats', max: 256, address: () => path, opened_by: 'New lobby', sent_by: 'Create it', send: create },
     { label: 'Bots', max: 1_000, address: () => `${path}/try`, sent_by: 'Start' },
     { label: 'Players of a party', max: 256, address: () => `${path}/try`, sent_by: 'Start' },
   ];

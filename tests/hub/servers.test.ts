@@ -25,7 +25,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     await using opened = await chromium.open(`/hub/${its.name_id}/prod/lobbies`, game.cloud_token);
     const { page, problems } = opened;
     await page.getByRole('button', { name: 'New lobby' }).click();
-    await page.getByRole('button', { name: 'Make it' }).click();
+    await page.getByRole('button', { name: 'Create it' }).click();
     const dialog = page.getByRole('dialog', { name: 'The lobby is ready' });
     await dialog.getByText('127.0.0.1:28061-28070', { exact: true }).waitFor();
     await dialog.getByRole('link', { name: 'Lobby' }).click();

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { StartError } from '../../src/platform/errors.ts';
 import { assertProxySecret, createAddresses, readTrustedProxies } from '../../src/platform/http/addresses.ts';
 import { route } from '../../src/platform/http/route.ts';
-import { networkOf } from '../../src/platform/networks.ts';
+import { countingKeyOf } from '../../src/platform/networks.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
 import { sendRaw } from '../support/raw-http.ts';
 import { refusalOf } from '../support/refusal.ts';
@@ -156,7 +156,7 @@ describe('rate limits count an address by its network:', () => {
     ['::1', '::/64'],
     ['', ''],
   ];
-  test.each(COUNTED)('%p as %p', (address, as) => expect(networkOf(address)).toBe(as));
+  test.each(COUNTED)('%p as %p', (address, as) => expect(countingKeyOf(address)).toBe(as));
 });
 
 describe('a wrong trusted proxy is refused, with the name of the setting:', () => {

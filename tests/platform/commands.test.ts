@@ -129,7 +129,14 @@ describe('commands', () => {
   test('--help begins with the daily commands, and help COMMAND prints the help of one command', async () => {
     const { output } = await run(['--help']);
     const headings = [...output.matchAll(/^([A-Z][a-z' ]+):$/gm)].map(([, heading]) => heading);
-    expect(headings).toEqual(['Daily', 'Looking', 'Access', 'Everything else', 'The machine of a service', 'Options']);
+    expect(headings).toEqual([
+      'Daily',
+      'Inspect and operate',
+      'Access',
+      'Everything else',
+      'The machine of a service',
+      'Options',
+    ]);
     const [, daily = ''] = /\nDaily:\n((?: {2}.*\n)+)/.exec(output) ?? [];
     expect([...daily.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name)).toEqual([
       'init',

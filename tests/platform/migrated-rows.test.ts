@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
-import { selectOfNode } from '../../src/features/servers/store.ts';
+import { selectOnMachine } from '../../src/features/servers/store.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
@@ -117,7 +117,7 @@ test('0029_server-identities: servers of the release before are found, also thos
   await insertServer(before);
   await migrateDatabase(database);
   await insertServer(after);
-  const servers = await selectOfNode(database.queries, node_id);
+  const servers = await selectOnMachine(database.queries, node_id);
   expect(servers.map((server) => [server.server_id, server.identity])).toEqual([
     [before, identity],
     [after, identity],

@@ -18,17 +18,17 @@ test('https: a game server that has the port when the first certificate comes is
       return () => {};
     },
   };
-  const evicted: number[] = [];
+  const freed: number[] = [];
   const tls_port = await openTlsPort({
     host: '127.0.0.1',
     port,
     request_timeout_ms: 1_000,
     hold_file: undefined,
     certificates,
-    answering: {
+    handlers: {
       fetch: () => new Response('the service'),
-      async evict(taken) {
-        evicted.push(taken);
+      async freePort(taken) {
+        freed.push(taken);
         await thief.stop(true);
         return 1;
       },
@@ -38,7 +38,7 @@ test('https: a game server that has the port when the first certificate comes is
   served.set('localhost', await makeCertificate(['localhost']));
   onChange();
   await waitFor(() => emitted.length > 0, 'the port to be opened');
-  expect(evicted).toEqual([port]);
+  expect(freed).toEqual([port]);
   expect(emitted.map(({ event }) => event)).toEqual(['https_opened']);
   const answer = await fetch(`https://127.0.0.1:${port}`, { tls: { rejectUnauthorized: false } });
   expect(await answer.text()).toBe('the service');
@@ -64,7 +64,7 @@ test('https: a port that could not be opened with new certificates is tried agai
     request_timeout_ms: 10_000,
     hold_file: undefined,
     certificates,
-    answering: { fetch: () => new Response('hello'), evict: async () => 0 },
+    handlers: { fetch: () => new Response('hello'), freePort: async () => 0 },
     events: { emit: (event) => void events.push(event) },
   });
   const before = await fingerprintAt(port, 'localhost');

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { removeEnded as removeLobbies } from '../../src/features/lobbies/retention.ts';
+import { deleteEnded as deleteLobbies } from '../../src/features/lobbies/retention.ts';
 import { isLobbyOn } from '../../src/features/lobbies/retention-store.ts';
 import { removeEnded as removeServers } from '../../src/features/servers/retention.ts';
 import type { Database } from '../../src/platform/database/database.ts';
@@ -88,6 +88,6 @@ export async function countHistory(
 
 /** Removes lobbies and servers that ended before a given time, as the service does once a minute. */
 export async function removeHistory(database: Database, before: Date): Promise<void> {
-  for await (const _ of removeLobbies(database, before));
+  for await (const _ of deleteLobbies(database, before));
   for await (const _ of removeServers(database, before, isLobbyOn));
 }

@@ -62,7 +62,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     for (const lobby_id of new Set(planned.map((seat) => seat.lobby_id))) reload(process, lobby_id);
     for (const one of second.new_lobbies) {
       if (!create(one, process, by_player)) continue;
-      not_placed.push(...one.first_players.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
+      not_placed.push(...one.first_requests.flatMap(({ player_id }) => by_player.get(player_id)?.request ?? []));
     }
     const planned_first = has_lost_race ? new Set<SeatRequest>() : seated;
     const isRetryable = retryableAfter({ requests, planned_first, not_placed });
@@ -148,8 +148,8 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
   /** Creates a planned lobby. Returns whether any of its first players got no seat there. */
   function create(planned: PlannedLobby, process?: SimulatedProcess, by_player?: Map<string, PendingRequest>): boolean {
     const { created, over_limit } = namespace.createPlanned(planned);
-    const [creator] = planned.first_players;
-    for (const { player_id } of planned.first_players) {
+    const [creator] = planned.first_requests;
+    for (const { player_id } of planned.first_requests) {
       const one = by_player?.get(player_id);
       if (!process || !one) note(`${player_id} ${created ? `creates ${created.lobby_id}` : 'may not create a lobby'}`);
       else if (over_limit.has(player_id)) refuseOverLimit(process, one, over_limit);
@@ -193,8 +193,8 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const publicity = chance.pick(['public', 'private'] as const);
     const client = { name: 'near', players_max };
     const lobby = newLobby(chance.pick(MODES), chance.pick(REGIONS), {}, publicity);
-    const first_players = [{ player_id: String(request_count), address: '', client }];
-    create({ ...IDS, version_id: namespace.version, lobby, first_players });
+    const first_requests = [{ player_id: String(request_count), address: '', client }];
+    create({ ...IDS, version_id: namespace.version, lobby, first_requests });
   }
 
   function keepWarm(): void {

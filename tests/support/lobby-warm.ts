@@ -33,7 +33,7 @@ export function keepLobbiesWarm(namespace: SimulatedNamespace, min: number): num
   const expected = Math.min(may, Math.max(0, min - count));
   if (created !== expected) namespace.addFault(`${created} warm lobbies are created where ${expected} are missing`);
   const lobby = newLobby('red', 'here', {}, null);
-  for (let one = 0; one < created; one += 1) namespace.createPlanned({ ...IDS, version_id, lobby, first_players: [] });
+  for (let one = 0; one < created; one += 1) namespace.createPlanned({ ...IDS, version_id, lobby, first_requests: [] });
   return created;
 }
 

@@ -4,7 +4,7 @@ import { createBuilds } from '../../src/features/builds/builds.ts';
 import { createCaptcha } from '../../src/features/captcha/captcha.ts';
 import { createDatacenters } from '../../src/features/datacenters/datacenters.ts';
 import { createAbandonedSeats } from '../../src/features/lobbies/abandoned-seats.ts';
-import { createLobbies } from '../../src/features/lobbies/lobbies.ts';
+import { createLobbiesApi } from '../../src/features/lobbies/lobbies.ts';
 import { type ReconcileDependencies, startReconciling } from '../../src/features/lobbies/reconcile.ts';
 import type { CreateBody, FindBody, JoinAnswer } from '../../src/features/lobbies/wire.ts';
 import { createNamespaces } from '../../src/features/namespaces/namespaces.ts';
@@ -142,7 +142,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     outbound: createOutbound({ allowed_private: [] }),
   });
   const abandoned_seats = createAbandonedSeats(base);
-  const lobbies = createLobbies({
+  const lobbies = createLobbiesApi({
     ...base,
     ...TIMES,
     watch: observed_watch,
@@ -160,7 +160,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     own_region: OWN_REGION,
     request_timeout_ms: REQUEST_TIMEOUT_MS,
     receipts_per_second_max: UNLIMITED,
-    onLeft: () => {},
+    onSeatsFreed: () => {},
     onCreated: () => {},
   });
   const receipts_work = new AbortController();

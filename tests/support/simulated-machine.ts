@@ -101,7 +101,7 @@ export async function openSimulatedMachine(
       builds: { kindOf: async () => BUILD.kind, unpacked: async () => BUILD, isUnpacked: async () => true },
       tokens: await openServiceTokens({ database_address, clock }),
       developerGroupsOf,
-      node: {
+      machine: {
         ...ids,
         api_url: 'http://127.0.0.1:8080',
         server_ports: { min: 26_000, max: 26_199 },

@@ -1,7 +1,7 @@
 import type { Plan, PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
 import {
   countSeats,
-  type FirstPlayers,
+  type FirstRequest,
   playerIdsOf,
   type SeatRequest,
 } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
@@ -90,7 +90,7 @@ export class SimulatedNamespace extends MatchmakingState {
    * Creates a planned lobby, unless there are as many as there may be, earlier finds wait for it, or the client of the
    * first request has too many players.
    */
-  createPlanned({ version_id, lobby, first_players: all }: PlannedLobby): {
+  createPlanned({ version_id, lobby, first_requests: all }: PlannedLobby): {
     created?: LobbyState;
     over_limit: OverLimit;
   } {
@@ -116,7 +116,7 @@ export class SimulatedNamespace extends MatchmakingState {
     return { created, over_limit: this.#overLimit(refused) };
   }
 
-  #seat(lobby: LobbyState, request: FirstPlayers): void {
+  #seat(lobby: LobbyState, request: FirstRequest): void {
     const player_ids = playerIdsOf(request);
     for (const player_id of player_ids) {
       if (this.players.some((player) => player.player_id === player_id))
@@ -126,7 +126,7 @@ export class SimulatedNamespace extends MatchmakingState {
   }
 
   /** Returns the requests within the limits of their clients, counted in order. */
-  #admit<Request extends FirstPlayers>(requests: Request[]): Request[] {
+  #admit<Request extends FirstRequest>(requests: Request[]): Request[] {
     const counts = new Map<string, number>();
     return requests.filter((request) => {
       const { name, players_max } = request.client;
@@ -137,7 +137,7 @@ export class SimulatedNamespace extends MatchmakingState {
   }
 
   /** Returns the requests over the limit of their client even if all other requests of the round fail. */
-  #overInAnyCase<Request extends FirstPlayers>(requests: Request[], admitted: FirstPlayers[]): Request[] {
+  #overInAnyCase<Request extends FirstRequest>(requests: Request[], admitted: FirstRequest[]): Request[] {
     return requests.filter((request) => {
       const { name, players_max } = request.client;
       const admitted_of_client = admitted.filter(({ client }) => client.name === name);
@@ -146,8 +146,8 @@ export class SimulatedNamespace extends MatchmakingState {
     });
   }
 
-  #overLimit(requests: FirstPlayers[]): OverLimit {
-    const isOver = (request: FirstPlayers) => {
+  #overLimit(requests: FirstRequest[]): OverLimit {
+    const isOver = (request: FirstRequest) => {
       const { name, players_max } = request.client;
       return isOverLimit({ seated: this.countOf(name), players_max }, countSeats(request));
     };

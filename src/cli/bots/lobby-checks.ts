@@ -71,5 +71,5 @@ export class LobbyChecks {
 /** Returns why no find gives a seat in a lobby; undefined if one may. */
 function whyShut({ is_closed, is_outdated }: SeenLobby): string | undefined {
   if (is_closed) return 'that was closed to finds';
-  return is_outdated ? 'of another version than the live one' : undefined;
+  return is_outdated ? 'of a version other than the live one' : undefined;
 }

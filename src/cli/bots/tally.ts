@@ -7,7 +7,7 @@ export interface Tally {
   without_port: number;
   /** Refused finds by the code of the error, with the ray id of the last. */
   refused: Map<string, { count: number; ray_id: string | undefined }>;
-  /** How often something happened that must not, by its description. */
+  /** How many times something happened that must not, by its description. */
   faults: Map<string, number>;
 }
 

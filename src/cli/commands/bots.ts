@@ -68,13 +68,16 @@ export async function playBots(wanted: string, { options, stopping, onEnd }: Bot
   const tally = createTally();
   const checks = new LobbyChecks();
   const ending = AbortSignal.any([AbortSignal.timeout(duration_ms), stopping]);
-  session.output.say(`${count} bots play "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`);
+  session.output.say(
+    `${counted(count, 'bot plays', 'bots play')} "${mode}" in ${game.name_id} ${namespace.name_id} for ${options.for}.`,
+  );
   const socket_labels = readSocketLabels(await readMatchmaker(session, scope), mode);
   const playing = Array.from({ length: count }, () => play({ player, mode, socket_labels, tally, checks, ending }));
   const checking = checkLobbies(session, { scope, tally, checks, ending });
   try {
     await showWhile(
-      () => `${tally.find_ms.length} seats, ${tally.connected} connected, ${tally.faults.size} kinds of faults`,
+      () =>
+        `${tally.find_ms.length} seats, ${tally.connected} connected, ${counted(tally.faults.size, 'kind', 'kinds')} of faults`,
       () => Promise.all([...playing, checking]),
     );
   } finally {

@@ -159,14 +159,14 @@ class DevRun {
   }
 
   /**
-   * Waits for the end of a version that is being checked, because the service may run on, and for the figures of bots. Gives
-   * up after a while, or when the signal is aborted.
+   * Waits for a check under way, for closed lobbies, for the logs and for the figures of bots, because the service may run
+   * on. Gives up after a while, or when the signal is aborted.
    */
   async cleanUp(hurry: AbortSignal): Promise<void> {
     const work = Promise.all([this.#logs, this.#bots, this.#ending.waitForEnds(), this.#folder.waitForCheck()]);
     const is_done = await Promise.race([work.then(() => true), pause(CLEAN_UP_MS, hurry).then(() => false)]);
     const { api, output } = this.#parts.session;
-    if (!is_done) output.say(`${api.url} may still have lobbies of a check, because it did not answer in time.`);
+    if (!is_done) output.say(`${api.url} may still have lobbies of a check: the clean-up was not finished.`);
   }
 
   async #endAllLobbies(): Promise<void> {

@@ -6,6 +6,7 @@ import { checkNamespaceLimits } from '../doctor/limits.ts';
 import { checkReadiness } from '../doctor/readiness.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
+import { counted } from '../terminal.ts';
 import { openTunnel } from '../tunnel.ts';
 
 /** With a larger difference between the clocks, tokens and signed addresses fail. */
@@ -45,7 +46,7 @@ export async function doctor(options: SharedOptions): Promise<void> {
 /** Returns the failure of a check as a finding, so that it hides no other one. */
 function toFindings(error: unknown): Finding[] {
   if (!(error instanceof Failure)) throw error;
-  return [{ what: error.message, advice: 'Mend what it names, and run the command again to check the rest.' }];
+  return [{ what: error.message, advice: 'Correct what it names, and run the command again to check the rest.' }];
 }
 
 async function checkClock({ api: { url } }: Session): Promise<Finding[]> {
@@ -68,7 +69,7 @@ async function checkCertificate({ api: { url } }: Session): Promise<Finding[]> {
   const days = Math.floor((expires.getTime() - Date.now()) / DAY_MS);
   if (days >= CERTIFICATE_DAYS_MIN) return [];
   const advice = 'Renew it; with MUSTER_ACME_HOSTS, the log says why that fails (certificate_not_issued).';
-  return [{ what: `The certificate of ${address.hostname} expires in ${days} days.`, advice }];
+  return [{ what: `The certificate of ${address.hostname} expires in ${counted(days, 'day', 'days')}.`, advice }];
 }
 
 async function readExpiry(address: URL): Promise<Date> {

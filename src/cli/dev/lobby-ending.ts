@@ -22,7 +22,7 @@ export interface EndingLobbies {
 }
 
 interface LobbyEndingOptions {
-  /** Ends the notice at once; lobbies that were closed then end with the service. */
+  /** Ends the notice at once. Closed lobbies then end with the service, or stay closed on a service that runs on. */
   signal: AbortSignal;
   /** Called when lobbies that were closed have ended, with their number. */
   onEnded: (count: number) => void;

@@ -5,8 +5,8 @@ type Read = (name: string) => string | undefined;
 export interface Preview {
   name: string;
   addressOf(port: number | string): string;
-  /** Returns the command that makes ports public; undefined if it is not known. */
-  publishing: ((ports: number[]) => string) | undefined;
+  /** Returns the command that makes ports public. Missing if this host's command is not known. */
+  writePublishCommand: ((ports: number[]) => string) | undefined;
 }
 
 /** The ports of game servers on such a machine: few, so that all of them can be made public beforehand. */
@@ -20,7 +20,8 @@ export function detectPreview(read: Read): Preview | undefined {
     return {
       name: 'GitHub Codespaces',
       addressOf: (port) => `https://${codespace}-${port}.${codespaces_domain}`,
-      publishing: (ports) => `gh codespace ports visibility ${ports.map((port) => `${port}:public`).join(' ')}`,
+      writePublishCommand: (ports) =>
+        `gh codespace ports visibility ${ports.map((port) => `${port}:public`).join(' ')}`,
     };
   }
   const workspace = read('GITPOD_WORKSPACE_URL');
@@ -28,25 +29,25 @@ export function detectPreview(read: Read): Preview | undefined {
     return {
       name: 'Gitpod',
       addressOf: (port) => `https://${port}-${new URL(workspace).host}`,
-      publishing: (ports) => ports.map((port) => `gp ports visibility ${port}:public`).join(' && '),
+      writePublishCommand: (ports) => ports.map((port) => `gp ports visibility ${port}:public`).join(' && '),
     };
   }
   const template = read('VSCODE_PROXY_URI');
   if (template?.startsWith('https://') && template.includes('{{port}}')) {
     const addressOf = (port: number | string) => template.replace('{{port}}', String(port)).replace(/\/$/, '');
-    return { name: 'this workspace', addressOf, publishing: undefined };
+    return { name: 'this workspace', addressOf, writePublishCommand: undefined };
   }
   return undefined;
 }
 
 /** Returns lines about how players reach the service and its game servers in a preview. */
 export function describePreview(
-  { name, addressOf, publishing }: Preview,
+  { name, addressOf, writePublishCommand }: Preview,
   { service_port, server_ports }: { service_port: number; server_ports: string },
 ): string[] {
   const { min, max } = SERVER_PORTS;
   const ports = [service_port, ...Array.from({ length: max - min + 1 }, (_, index) => min + index)];
-  const command = server_ports === PREVIEW_SERVER_PORTS ? publishing?.(ports) : undefined;
+  const command = server_ports === PREVIEW_SERVER_PORTS ? writePublishCommand?.(ports) : undefined;
   return [
     `preview       ${name} shows each port at an https address of its own:`,
     `  the service     ${addressOf(service_port)}`,

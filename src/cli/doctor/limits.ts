@@ -1,12 +1,13 @@
 import { Failure } from '../failure.ts';
 import type { Scope, Session } from '../session.ts';
+import { counted } from '../terminal.ts';
 import type { Finding } from './finding.ts';
 
 /** Refusals of the matchmaker because of a limit, and what an operator can do. */
 const ADVICE: Record<string, string> = {
   MATCHMAKER_TOO_MANY_LOBBIES: "Raise the namespace's lobby_count_max, or let finds wait with wait_ms.",
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: "Raise the namespace's max_players_per_client, if these are people.",
-  MATCHMAKER_QUEUE_FULL: 'More finds wait than lobbies can start: raise lobby_count_max, or add a machine.',
+  MATCHMAKER_QUEUE_FULL: "The namespace's queue of waiting finds was full: raise lobby_count_max, or add a machine.",
   MATCHMAKER_LOBBY_NOT_READY:
     'Lobbies become ready too late: see muster logs, and what the server does at its start. If the logs say that servers wait for ports, widen MUSTER_SERVER_PORTS, or add a machine.',
 };
@@ -26,7 +27,7 @@ export async function checkNamespaceLimits(session: Session): Promise<Finding[]>
   }
   return [...counts].flatMap(([code, count]) => {
     const advice = ADVICE[code];
-    const what = `${game.name_id} ${namespace.name_id}: ${count} requests of players ended with ${code} within the last hour.`;
+    const what = `${game.name_id} ${namespace.name_id}: ${counted(count, 'request of a player', 'requests of players')} ended with ${code} within the last hour.`;
     return advice === undefined ? [] : [{ what, advice }];
   });
 }

@@ -9,7 +9,7 @@ interface ServiceFinding {
   advice: string;
 }
 
-/** Returns what a service says of itself: why it is not ready, or what its operator should mend. */
+/** Returns what a service says of itself: why it is not ready, or what its operator should correct. */
 export async function checkReadiness(api: ApiCaller): Promise<{ is_ready: boolean; findings: Finding[] }> {
   try {
     const { warnings = [] } = await api.get<{ warnings?: ServiceFinding[] }>('/health/ready');

@@ -27,8 +27,8 @@ export async function digestArchive(archive: Archive, how: object): Promise<stri
 }
 
 /**
- * Writes the compressed tar to a temporary file. Throws Failure if it has another digest than before, because a file was
- * changed: the service knows the build by its digest.
+ * Writes the compressed tar to a temporary file. Throws Failure if its digest differs from the earlier one, because a file
+ * was changed: the service knows the build by its digest.
  */
 export async function writeArchive(
   archive: Archive,

@@ -19,12 +19,12 @@ const ENDS_WITHIN_MS = 60_000;
 
 /** Runs a command with a throwaway service. Returns the command's exit code, or 128 plus the number of a signal. */
 export async function test(args: string[]): Promise<number> {
-  const order = readArguments(args);
-  if (order === 'help') {
+  const wanted = readArguments(args);
+  if (wanted === 'help') {
     console.log(USAGE);
     return 0;
   }
-  if (!order) {
+  if (!wanted) {
     console.error(`Say what to run, for example: muster test -- bun test\n\n${USAGE}`);
     return EXIT.wrong_use;
   }
@@ -36,19 +36,19 @@ export async function test(args: string[]): Promise<number> {
   if ('signal' in ready) return codeOfSignal(ready.signal);
 
   const env = environmentWith({ ...ready });
-  for (const command of commandsOf(order, ready)) {
+  for (const command of commandsOf(wanted, ready)) {
     const exit_code = await run(command, { env, stopped, signal: killing.signal });
     if (exit_code !== 0) return exit_code;
   }
   return 0;
 }
 
-interface Order {
+interface TestRun {
   command: string[];
   deploys_first: boolean;
 }
 
-function readArguments(args: string[]): Order | 'help' | undefined {
+function readArguments(args: string[]): TestRun | 'help' | undefined {
   const first = args.findIndex((arg) => !arg.startsWith('-') || arg === '--');
   const options = first < 0 ? args : args.slice(0, first);
   if (options.some((option) => option === '--help' || option === '-h')) return 'help';
@@ -62,8 +62,8 @@ interface Command {
   stdio: ['inherit' | 'ignore', 'inherit' | 2, 'inherit'];
 }
 
-/** Returns the commands to run: first the deploy, if it is wanted, with its output on stderr; then the command of the order. */
-function commandsOf({ command, deploys_first }: Order, { MUSTER_GAME }: TestVariables): Command[] {
+/** Returns the commands to run: first the deploy, if it is wanted, with its output on stderr; then the command itself. */
+function commandsOf({ command, deploys_first }: TestRun, { MUSTER_GAME }: TestVariables): Command[] {
   const deploying = [...ownCommand(), 'deploy', '--no-check', '--game', MUSTER_GAME];
   return [
     ...(deploys_first ? [{ command: deploying, stdio: ['ignore', 2, 'inherit'] } satisfies Command] : []),

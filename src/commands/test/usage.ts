@@ -2,7 +2,7 @@
 export const USAGE = `Usage: muster test [--deploy] -- COMMAND [ARGUMENT...]
 
 Runs a command, such as "bun test", with a Muster of its own: a throwaway service with an empty game, without rate limits.
-Ends with the command's exit code. Afterwards no process, port or data is left, including those of the command.
+Ends with the command's exit code. Afterwards no process, port or data is left, not even of the command.
 
   --deploy  deploy the game of this folder (muster.yaml) first
 

@@ -60,8 +60,8 @@ async function unpack(file: string, unpacked: string): Promise<void> {
 }
 
 /**
- * Removes earlier base images. Builds on them have hard links of their own. An image has another name before its files go,
- * so that what is left of it if the process ends is never used.
+ * Removes earlier base images. Builds on them have hard links of their own. Renames an image before it removes the
+ * files, so that a partly removed one is never used.
  */
 async function removeOthers(directory: string, current: string): Promise<void> {
   for (const name of await readdir(directory)) {

@@ -72,7 +72,9 @@ export async function unpackBundle(
     has_rootfs ||= name.startsWith('rootfs/') || name === 'rootfs';
     await rootfs.writeBelow('rootfs', entry);
   });
-  if (config === undefined || !has_rootfs) throw invalid('it has no config.json and rootfs/ at its top');
+  if (config === undefined || !has_rootfs) {
+    throw invalid('it needs both config.json and rootfs/ at its top: pack it from inside the folder of the bundle');
+  }
   await writeConfig(directory, processOfBundle(parseJson(config, 'config.json', BundleConfig)), options);
 }
 

@@ -116,7 +116,7 @@ export class ContainerFiles {
     make: (missing: ContainerPath) => Promise<boolean>,
   ): Promise<ContainerPath | undefined> {
     let real_path: string[] = [];
-    // The next name is the last.
+    // In reverse, so that the next name is at the end.
     const left = namesOf(keyOf(path)).reverse();
     let links = 0;
     for (let name = left.pop(); name !== undefined; name = left.pop()) {

@@ -170,7 +170,9 @@ export class Rootfs {
     try {
       await link(this.#files.onDisk(target), this.#files.onDisk(real_path));
     } catch (error) {
-      if (hasErrorCode(error, 'ENOENT')) throw invalid(`${quote(name)} is a hard link into what it replaces`, error);
+      if (hasErrorCode(error, 'ENOENT')) {
+        throw invalid(`${quote(name)} is a hard link to a file in the folder that it replaces`, error);
+      }
       if (hasErrorCode(error, 'EMLINK')) throw invalid(`${quote(linkname)} has too many hard links`, error);
       throw error;
     }

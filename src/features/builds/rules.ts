@@ -91,7 +91,7 @@ export function assertAvailable(kind: StoredKind, { kinds, missing, has_base_ima
     ? 'its operator has set no MUSTER_CONTAINER_BASE, the image on which archives run in containers; leave out the isolation'
     : (missing ?? 'it has no runtime for this kind');
   throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', {
-    kind: is_contained ? 'archive with isolation "container"' : kind,
+    kind: is_contained ? 'archive in a container' : kind,
     reason,
     kinds: kinds.join(', '),
   });

@@ -23,14 +23,15 @@ import { createUnusedBuilds, type RemovedBuild, type RemoveUnusedOptions } from 
 /** Suffix of the directory into which a build is being unpacked. */
 const UNFINISHED = '.unfinished';
 /**
- * Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. What waits
- * is limited by what asks for builds: requests that complete uploads, and servers that start.
+ * Each may use 135 MB of memory for the window of a zstd stream, and as many file operations as the disk has. Only
+ * requests that complete uploads and starts of servers wait here, and both have limits of their own.
  */
 const UNPACKINGS = { at_once: 4, waiting_max: Number.POSITIVE_INFINITY };
 
 /**
- * The modes of directories. Game servers run as other users and enter those of archives and scripts. Only this user starts
- * containers, whose files may have any owner and folders that anyone may write to, so no other user may enter these.
+ * The modes of directories. Game servers run as other users and enter those of archives and scripts. Containers may
+ * have files of any owner, and folders that anyone may write to. So only this user, which starts them, may enter their
+ * directories.
  */
 const MODES: Record<StoredKind, number> = {
   archive: 0o755,

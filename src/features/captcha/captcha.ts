@@ -6,7 +6,7 @@ import type { Events } from '../../platform/events.ts';
 import type { RequestDeadline } from '../../platform/http/request-deadline.ts';
 import { startDeletingOld } from '../../platform/loop.ts';
 import { type MaybePromise, whenKnown } from '../../platform/maybe-promise.ts';
-import { networkOf } from '../../platform/networks.ts';
+import { countingKeyOf } from '../../platform/networks.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
@@ -190,7 +190,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     const { captcha, address } = request;
     const providers = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
     const context = {
-      client: { namespace_id, connection: networkOf(address) },
+      client: { namespace_id, connection: countingKeyOf(address) },
       game_id,
       providers,
       metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),

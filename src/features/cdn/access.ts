@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
 import type { WebRequest } from '../../platform/http/site.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
-import { networkOf } from '../../platform/networks.ts';
+import { countingKeyOf } from '../../platform/networks.ts';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
@@ -40,7 +40,7 @@ export function createAccess(namespaces: Namespaces) {
     // A changed password or user has another key, so cached results stay correct.
     const key = Bun.SHA256.hash(JSON.stringify([namespace_id, given.user, given.password, hash]), 'base64');
     if (known && admitted.has(key)) return true;
-    const address = networkOf(web_request.address);
+    const address = countingKeyOf(web_request.address);
     const is_same = await share(`${key} ${address}`, async () => {
       await web_request.count(COMPARISONS, namespace_id);
       return await takeTurn({ site: namespace_id, address }, () => isPasswordOf(given.password, hash));

@@ -82,7 +82,7 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
       challengeCreateFn: async (_authorization, { token }, answer) => {
         const expire_ts = new Date(clock.now().getTime() + ORDER_MS);
         await store.insertChallenge(queries, { token, host, answer, expire_ts });
-        // By then, no process remembers that the host has no such challenge.
+        // After this pause, no process still remembers the challenges that the host had before.
         await Bun.sleep(CHALLENGES_KEPT_MS);
       },
       challengeRemoveFn: async (_authorization, { token }) => store.deleteChallenge(queries, token, clock.now()),

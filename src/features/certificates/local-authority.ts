@@ -90,9 +90,9 @@ async function readAuthority({ data, names }: LocalAuthorityOptions, now: Date):
   const [certificate_file, key_file] = [join(data.path, CERTIFICATE_FILE), join(data.path, KEY_FILE)];
   if (!existsSync(certificate_file) || !existsSync(key_file)) return undefined;
   const certificate = new X509Certificate(readFileSync(certificate_file, 'utf8'));
-  const maySignAll = certificate.getExtension(id_ce_nameConstraints)?.equal(constrainTo(names)) ?? false;
+  const may_sign_all = certificate.getExtension(id_ce_nameConstraints)?.equal(constrainTo(names)) ?? false;
   const remaining_ms = certificate.notAfter.getTime() - now.getTime();
-  if (!maySignAll || remaining_ms < CERTIFICATE_DAYS * DAY_MS) return undefined;
+  if (!may_sign_all || remaining_ms < CERTIFICATE_DAYS * DAY_MS) return undefined;
   const [pkcs8] = PemConverter.decode(readFileSync(key_file, 'utf8'));
   return { certificate, key: await crypto.subtle.importKey('pkcs8', pkcs8 as ArrayBuffer, ALGORITHM, true, ['sign']) };
 }

@@ -1,7 +1,7 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import { type Database, LOCKS } from '../../platform/database/database.ts';
 import { readSnapshot } from '../../platform/database/snapshot.ts';
-import { transactInTurn } from '../../platform/database/turn.ts';
+import { transactUnlessLocked } from '../../platform/database/unless-locked.ts';
 import type { Events } from '../../platform/events.ts';
 import { toCallersError } from '../../platform/http/answers.ts';
 import { startDeletingOld, startLoop } from '../../platform/loop.ts';
@@ -111,7 +111,7 @@ export function createCounters(dependencies: CountersDependencies) {
   /** Moves a batch of old minutes into their hours, and deletes old hours. Returns how many rows; more may remain. */
   async function moveOld(): Promise<number> {
     const now = clock.now();
-    const moved = await transactInTurn(database, LOCKS.counters, async (tx) => {
+    const moved = await transactUnlessLocked(database, LOCKS.counters, async (tx) => {
       const minutes = await store.takeMinutesBefore(tx, startOfStep(after(now, -MINUTES_KEPT_FOR_MS), HOUR_MS));
       const by_namespace = Map.groupBy(minutes, ({ namespace_id }) => namespace_id);
       const hours = [...by_namespace].flatMap(([namespace_id, rows]) =>
@@ -125,10 +125,13 @@ export function createCounters(dependencies: CountersDependencies) {
       );
       return minutes.length + (await store.deleteHoursBefore(tx, after(now, -HOURS_KEPT_FOR_MS)));
     });
-    return moved.is_taken ? 0 : moved.result;
+    return moved.is_locked ? 0 : moved.result;
   }
 
-  /** Returns hours and minutes, each request in one of them, although minutes may be moved into their hours meanwhile. */
+  /**
+   * Returns the rows of hours and minutes as of one moment, so that no request is missed or counted twice while minutes are
+   * moved into their hours.
+   */
   function selectOfOneMoment(namespace_id: string, from: Date): Promise<CounterRow[]> {
     return readSnapshot(database, async (tx) => [
       ...(await store.selectHours(tx, namespace_id, from)),

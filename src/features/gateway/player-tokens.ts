@@ -7,7 +7,10 @@ export interface Handshake {
   target: string;
   protocols: string[];
   token: string | undefined;
-  /** The subprotocol with the token: a browser expects one that it offered, if only this one. */
+  /**
+   * The subprotocol with the token. It is accepted if the server selects none, because a browser expects one of those
+   * it offered.
+   */
   token_protocol: string | undefined;
 }
 

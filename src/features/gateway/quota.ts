@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
 import { readDescriptorsMax } from '../../platform/http/open-connections.ts';
 import { Slots } from '../../platform/limits/slots.ts';
-import { networkOf } from '../../platform/networks.ts';
+import { countingKeyOf } from '../../platform/networks.ts';
 
 /** Networks whose new connections of the last second are counted. */
 const NETWORKS_MAX = 10_000;
@@ -78,7 +78,7 @@ export class Quota {
    */
   take(address: string): (() => void) | undefined {
     const { open_max, open_of_address_max, opened_per_second_max } = this.#limits;
-    const network = networkOf(address);
+    const network = countingKeyOf(address);
     const open = this.#open.get(network) ?? 0;
     if (!this.#slots.hasRoomFor(this.#game_id)) return undefined;
     if (this.#total >= open_max || open >= open_of_address_max) return undefined;

@@ -29,8 +29,8 @@ interface ReportedConnection extends AdmittedPlayer {
 
 /** The player and the traffic of a WebSocket. */
 interface Opened extends Pick<PassedRequest, 'traffic' | 'onEnd'> {
-  /** Undefined if the gateway does not report players. */
-  player: ReportedConnection | undefined;
+  /** Undefined if the gateway does not report the player. */
+  connection: ReportedConnection | undefined;
 }
 
 export type SocketRelays = ReturnType<typeof createSocketRelays>;
@@ -47,20 +47,20 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     if (!listener || is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
     const { server_id, server_address, client, is_by_path, has_presence } = passed;
     const handshake = readHandshake(passed, request);
-    const player = has_presence ? await admit(server_id, handshake) : undefined;
-    if (player) await stopReplaced(player);
+    const connection = has_presence ? await admit(server_id, handshake) : undefined;
+    if (connection) await stopReplaced(connection);
     const headers = toServerHeaders(request.headers, client, { is_by_path });
-    if (player) {
+    if (connection) {
       headers.delete('authorization');
-      headers.set(PLAYER_HEADER, player.player_id);
+      headers.set(PLAYER_HEADER, connection.player_id);
     }
     const { target, protocols } = handshake;
     const url = `ws://${server_address}${target}`;
     const socket = await openServerSocket({ server_id, url, headers, protocols }).catch((error: unknown) => {
-      if (player) endConnection(player, { was_lost: true });
+      if (connection) endConnection(connection, { was_lost: true });
       throw error;
     });
-    const relay = addRelay(socket, { ...passed, player });
+    const relay = addRelay(socket, { ...passed, connection });
     noteSocket(relay, request, listener);
     const protocol = socket.protocol || handshake.token_protocol;
     const accepted = {
@@ -82,21 +82,22 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   async function admit(server_id: string, { token }: Handshake): Promise<ReportedConnection> {
     if (token === undefined) throw new ServiceError('GATEWAY_TOKEN_REQUIRED', {});
     const admitted = await presence.admit(server_id, token);
-    const player: ReportedConnection = { ...admitted, relay: undefined, stopped: undefined };
-    of_players.set(player.player_id, [...(of_players.get(player.player_id) ?? []), player]);
-    return player;
+    const connection: ReportedConnection = { ...admitted, relay: undefined, stopped: undefined };
+    of_players.set(connection.player_id, [...(of_players.get(connection.player_id) ?? []), connection]);
+    return connection;
   }
 
   /**
-   * Stops all connections of a player to this process but the current one, which the database decides. A connection is
-   * in the list before the database is read, so one that replaces it later finds it there, or wakes the checks.
+   * Stops the connections of a player to this process that are not current in the database. A connection enters the
+   * list before the database is read, so a later one that replaces it finds it there, or, on another machine, wakes
+   * `startCheckingConnections`.
    */
-  async function stopReplaced(player: ReportedConnection): Promise<void> {
+  async function stopReplaced(connection: ReportedConnection): Promise<void> {
     try {
-      const connections = of_players.get(player.player_id) ?? [];
+      const connections = of_players.get(connection.player_id) ?? [];
       for (const replaced of await presence.replacedAmong(connections)) stop(replaced, 'replaced');
     } catch (error) {
-      endConnection(player, { was_lost: true });
+      endConnection(connection, { was_lost: true });
       throw error;
     }
   }
@@ -108,27 +109,27 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   }
 
   /** Removes a player's connection from the list, and reports its end. */
-  function endConnection(player: ReportedConnection, how: { was_lost: boolean }): void {
-    const others = of_players.get(player.player_id)?.filter((one) => one !== player) ?? [];
-    if (others.length > 0) of_players.set(player.player_id, others);
-    else of_players.delete(player.player_id);
-    player.end(how);
+  function endConnection(connection: ReportedConnection, how: { was_lost: boolean }): void {
+    const others = of_players.get(connection.player_id)?.filter((one) => one !== connection) ?? [];
+    if (others.length > 0) of_players.set(connection.player_id, others);
+    else of_players.delete(connection.player_id);
+    connection.end(how);
   }
 
-  function addRelay(socket: Bun.WebSocket, { traffic, player, onEnd: free }: Opened): SocketRelay {
+  function addRelay(socket: Bun.WebSocket, { traffic, connection, onEnd: free }: Opened): SocketRelay {
     const noteClosed = traffic.countOpened('sockets');
     const onEnd = ({ was_lost }: { was_lost: boolean }) => {
       noteSocketEnd(relay);
       noteClosed();
       free();
       relays.delete(relay);
-      if (player) endConnection(player, { was_lost: was_lost || is_stopping });
+      if (connection) endConnection(connection, { was_lost: was_lost || is_stopping });
     };
     const relay = new SocketRelay(socket, { traffic, onEnd });
     relays.add(relay);
-    if (player) {
-      player.relay = relay;
-      if (player.stopped) stop(player, player.stopped);
+    if (connection) {
+      connection.relay = relay;
+      if (connection.stopped) stop(connection, connection.stopped);
     }
     return relay;
   }

@@ -70,8 +70,8 @@ export async function selectCurrent(queries: Queries, connections: readonly Play
 }
 
 /**
- * Marks a connection as over, and takes it over for this machine, which reports it. Returns false if it is not current,
- * because another has replaced it, or if it belongs to another machine that runs: one that has taken it over.
+ * Marks a connection as over, and takes it over for this machine, which reports it. Returns false if another connection
+ * has replaced it, or if it belongs to another machine that is up.
  */
 export async function endConnection(queries: Queries, node_id: string, connection: PlayerConnection): Promise<boolean> {
   const ended = await queries

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
-import { networkOf } from '../../platform/networks.ts';
+import { countingKeyOf } from '../../platform/networks.ts';
 import type { TrafficCounts } from './tables.ts';
 import { answerClassOf, noTraffic } from './traffic-counts.ts';
 
@@ -74,7 +74,7 @@ export class ServerTraffic {
 
   /** Returns the count of one client. */
   of(address: string): ClientTraffic {
-    const network = networkOf(address);
+    const network = countingKeyOf(address);
     const window = this.#of_networks.get(network) ?? new ByteWindow(this.#limits.of_address);
     this.#of_networks.set(network, window);
     return new ClientTraffic(this, [this.#all, window]);

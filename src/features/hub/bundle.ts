@@ -22,7 +22,7 @@ let bundle: Promise<Bundle> | undefined;
 /** Returns the bundle: that of the executable, or one that the first call builds from the sources. */
 export function readBundle(): Promise<Bundle> {
   bundle ??= (Bun.isStandaloneExecutable ? readIncluded() : buildBundle()).catch((error: unknown) => {
-    // A developer may mend the sources while the service runs.
+    // A developer may correct the sources while the service runs.
     bundle = undefined;
     throw error;
   });

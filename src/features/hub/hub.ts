@@ -63,12 +63,12 @@ export function createHub({ database, clock, tokens, identities, games, public_u
      * ended or was revoked.
      */
     async createLink(token: string): Promise<HubLink> {
-      const { caller, ends_at } = await tokens.read(token);
+      const { caller, expires_at } = await tokens.read(token);
       assert(isOfKind(caller, ['identity', 'cloud']), 'the token is of a kind that may log in');
       const now = clock.now();
-      if (ends_at <= now.getTime()) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
+      if (expires_at <= now.getTime()) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
       const secret = randomBytes(SECRET_BYTES).toString('base64url');
-      const session_until_ts = new Date(ends_at);
+      const session_until_ts = new Date(expires_at);
       const expire_ts = earlier(after(now, LINK_LIFETIME_MS), session_until_ts);
       const bearer =
         caller.kind === 'identity'

@@ -113,12 +113,12 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
    */
   async function findBearer(token: string, now: Date): Promise<Bearer | undefined> {
     try {
-      const { caller, ends_at } = await tokens.read(token);
+      const { caller, expires_at } = await tokens.read(token);
       if (caller.kind !== 'identity') return undefined;
       const { identity_id, namespace_id } = await get(caller.identity_id);
       if (namespace_id !== null) return { identity_id, lifetime_ms: GUEST_TOKEN_LIFETIME_MS };
       // Only the session of a browser renews its short tokens, and it can be ended.
-      const lifetime_ms = Math.min(LIFETIMES_MS.identity, ends_at - now.getTime());
+      const lifetime_ms = Math.min(LIFETIMES_MS.identity, expires_at - now.getTime());
       return lifetime_ms > 0 ? { identity_id, lifetime_ms } : undefined;
     } catch (error) {
       if (error instanceof ServiceError && UNUSABLE_CODES.has(error.code)) return undefined;
@@ -155,7 +155,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     create,
     people,
     list,
-    /** Returns how often an identity has changed. */
+    /** Returns how many times an identity has changed. */
     async changesOf(identity_id: string): Promise<number> {
       const topic = topics.identity(identity_id);
       return (await readVersions(queries, [topic])).get(topic) ?? 0;

@@ -3,11 +3,11 @@ import type { Queries } from '../../platform/database/database.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
 import { type PlayerRow, players } from './tables.ts';
 
-/** A player whose seat is not free yet. */
-export type SeatedPlayer = Pick<PlayerRow, 'player_id' | 'namespace_id'>;
+/** Names the seat of a player, which may or may not be committed. */
+export type SeatKey = Pick<PlayerRow, 'player_id' | 'namespace_id'>;
 
 /** Returns which of the players have a seat. */
-export async function selectSeated(queries: Queries, player_ids: string[]): Promise<SeatedPlayer[]> {
+export async function selectCommittedSeats(queries: Queries, player_ids: string[]): Promise<SeatKey[]> {
   const { player_id, namespace_id } = players;
   return await queries
     .select({ player_id, namespace_id })

@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { isLocked, isUnavailable } from '../../platform/database/failures.ts';
-import { type SeatedPlayer, selectSeated } from './abandoned-seats-store.ts';
+import { type SeatKey, selectCommittedSeats } from './abandoned-seats-store.ts';
 import { isAmong, removePlayers } from './players-store.ts';
 
 /** Maximum number of remembered seats. The oldest are dropped; they end by the seat timeout. */
@@ -22,11 +22,11 @@ export type AbandonedSeats = ReturnType<typeof createAbandonedSeats>;
  */
 export function createAbandonedSeats({ database, clock }: { database: Database; clock: Clock }) {
   /** The abandoned seats by player, each with the moment at which the database was first asked for it. */
-  const abandoned = new Map<string, SeatedPlayer & { looked_at?: number }>();
+  const abandoned = new Map<string, SeatKey & { looked_at?: number }>();
 
   return {
     /** Remembers the seats of a failed commit, unless the failure shows that nothing was committed. */
-    addAfter(failure: unknown, seats: SeatedPlayer[]): void {
+    addAfter(failure: unknown, seats: SeatKey[]): void {
       if (isLocked(failure) || !isUnavailable(failure)) return;
       for (const { namespace_id, player_id } of seats) abandoned.set(player_id, { namespace_id, player_id });
       for (const player_id of abandoned.keys()) {
@@ -39,12 +39,12 @@ export function createAbandonedSeats({ database, clock }: { database: Database; 
       if (abandoned.size === 0) return 0;
       const asked_at = performance.now();
       const asked = [...abandoned.values()];
-      const seated = await selectSeated(
+      const committed = await selectCommittedSeats(
         database.queries,
         asked.map(({ player_id }) => player_id),
       );
       let released = 0;
-      for (const [namespace_id, seats] of Map.groupBy(seated, (seat) => seat.namespace_id)) {
+      for (const [namespace_id, seats] of Map.groupBy(committed, (seat) => seat.namespace_id)) {
         released += await releaseIn(
           namespace_id,
           seats.map(({ player_id }) => player_id),

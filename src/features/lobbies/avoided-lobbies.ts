@@ -10,8 +10,9 @@ interface AvoidedLobbiesDependencies {
 export type AvoidedLobbies = ReturnType<typeof createAvoidedLobbies>;
 
 /**
- * Creates the list of lobbies in which finds get no seats, because their machine is late, was stopped, or is being drained.
- * It is read again while there is such a machine; otherwise it is empty and costs nothing.
+ * Creates the list of lobbies in which finds get no seats, because their machine's beat is overdue, its process was
+ * stopped, or it is being drained. The list is read again while there is such a machine; otherwise it is empty and
+ * costs nothing.
  */
 export function createAvoidedLobbies({ database, machines }: AvoidedLobbiesDependencies) {
   let ids: ReadonlySet<string> = new Set();

@@ -7,9 +7,9 @@ import { CHANGES_KEPT, lobbies, lobbyChanges } from './tables.ts';
 const KEPT = sql.raw(String(CHANGES_KEPT));
 
 /**
- * Returns a common table expression that records which lobbies changed with the new versions of lists, for a statement that
- * bumps lists in `bumped`. The query selects `(namespace_id, lobby_id)` of the lobbies that may change. After a bump without
- * it, readers miss nothing, but read all lobbies of the namespace.
+ * Returns a common table expression that records which lobbies changed with the new versions of lists, for a statement
+ * that bumps lists in `bumped`. The query selects `(namespace_id, lobby_id)` of the lobbies that may change. If a
+ * statement bumps a list without this expression, readers miss nothing, but must read all lobbies of the namespace.
  */
 export function recordChanges(changing: SQL): SQL {
   return sql`recorded_changes as (
@@ -25,7 +25,7 @@ export function recordChanges(changing: SQL): SQL {
   )`;
 }
 
-/** The versions of a namespace's list after one, up to another one. */
+/** The versions of a namespace's list after `after`, up to and including `version`. */
 export interface VersionRange {
   namespace_id: string;
   after: number;

@@ -46,12 +46,13 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: RowsAnswer,
         errors: NOT_FOUND,
       },
-      // A share link is for looking: anyone who knows the id of a private lobby may join it.
+      // A share link must not let its readers join. Anyone who knows the id of a private lobby may join it, so private
+      // lobbies are left out.
       ({ caller, params: { namespace_id }, query }) =>
         watchRows(lobbies.rows, {
           namespace_id,
           ...toWindow(query),
-          ...(caller.kind === 'share' && { has_private: false }),
+          ...(caller.kind === 'share' && { includes_private: false }),
         }),
     ),
     watched(
@@ -88,7 +89,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'listLobbyHistory',
         ...reading,
-        summary: 'Lists the newest 64 lobbies of a namespace, running and ended.',
+        summary: 'Lists the newest 64 lobbies of a namespace, running and stopped.',
         query: wire.HistoryQuery,
         response: wire.HistoryAnswer,
         errors: NOT_FOUND,
@@ -103,8 +104,8 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'getLobbyHistory',
         ...reading,
-        summary: 'Returns a lobby of a namespace, running or ended.',
-        response: wire.PastLobbyAnswer,
+        summary: 'Returns a lobby of a namespace, running or stopped.',
+        response: wire.HistoryLobbyAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       ({ params }) =>
@@ -122,20 +123,21 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         operation: 'getLobbyDetails',
         ...reading,
         allow: ['identity', 'cloud', 'share'],
-        summary: 'Returns a lobby of a namespace, running or ended, with its players, tags and state.',
+        summary: 'Returns a lobby of a namespace, running or stopped, with its players, tags and state.',
         response: LobbyDetailsAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
-      // A share link is for looking: the code would let anyone join.
+      // A share link must not let its readers join, so the code is left out.
       ({ caller, params }) =>
-        watchState(developerApi.details, { ...params, has_code: caller.kind !== 'share' }, (lobby) => ({ lobby })),
+        watchState(developerApi.details, { ...params, includes_code: caller.kind !== 'share' }, (lobby) => ({ lobby })),
     ),
     watched(
       `${NAMESPACE}/matchmaker/lobbies/:lobby_id/visits`,
       {
         operation: 'listLobbyVisits',
         ...reading,
-        summary: 'Lists the players who have a seat in a lobby, running or ended, and the latest 200 who have left it.',
+        summary:
+          'Lists the players who have a seat in a lobby, running or stopped, and the latest 200 who have left it.',
         response: VisitsAnswer,
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
@@ -147,7 +149,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
       {
         operation: 'deleteLobby',
         recorded: ['did_remove'],
-        summary: 'Ends a lobby and removes its players. did_remove is false if no lobby with that id is running.',
+        summary: 'Stops a lobby and removes its players. did_remove is false if no lobby with that id is running.',
         allow: ['identity', 'cloud'],
         access: 'write',
         response: wire.RemoveAnswer,
@@ -162,7 +164,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         operation: 'kickPlayer',
         recorded: ['did_remove'],
         summary:
-          "Kicks a player, which frees the seat. The player's token is refused from now on. If the gateway reports the players at the port, it closes the player's connection. did_remove is false if the player has no seat in this lobby.",
+          "Kicks a player, which frees the seat. The player's token is refused from now on. On a port whose players the gateway reports (`presence`), the gateway also closes the player's connection. did_remove is false if the player has no seat in this lobby.",
         allow: ['identity', 'cloud'],
         access: 'write',
         response: wire.RemoveAnswer,

@@ -27,7 +27,7 @@ const LobbyDetails = Type.Object(
     create_ts: Timestamp,
     ready_ts: Type.Optional(Timestamp),
     stop_ts: Type.Optional(Timestamp),
-    stop_reason: Type.Optional(oneOf('LobbyStopReason', STOP_REASONS, { description: 'Why the lobby ended.' })),
+    stop_reason: Type.Optional(oneOf('LobbyStopReason', STOP_REASONS, { description: 'Why the lobby stopped.' })),
     is_closed: Type.Boolean(),
     closed_ts: Type.Optional(
       Type.String({ description: 'When it was closed; absent while it is open, or if that is not known.' }),

@@ -8,16 +8,16 @@ import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { type LobbyDetails, toLobbyDetails } from './details-wire.ts';
-import type { LiveLobby, PastLobbySummary } from './developer-wire.ts';
-import { toLiveLobby, toPastLobby } from './developer-wire.ts';
-import type { Ending } from './ending.ts';
+import type { HistoryLobby, LiveLobby } from './developer-wire.ts';
+import { toHistoryLobby, toLiveLobby } from './developer-wire.ts';
 import { gameModeUuid } from './game-mode-uuid.ts';
+import type { Stopping } from './stopping.ts';
 import { selectLobby } from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 import * as store from './views-store.ts';
 import type { Visits } from './visits-wire.ts';
 
-/** Maximum number of visits that are returned of players who have left. */
+/** Maximum number of visits returned for players who have left. */
 const LEFT_MAX = 200;
 
 export interface DeveloperApiDependencies {
@@ -41,17 +41,17 @@ export type ExportedLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'versio
     string
   >;
 
-/** Creates the use cases of developers: they watch lobbies, running and ended, export them and end them. */
+/** Creates the use cases of developers: they watch lobbies, running and stopped, export them and stop them. */
 export function createDeveloperApi(
   { database, namespaces, datacenters, servers, versions }: DeveloperApiDependencies,
-  ending: Ending,
+  stopping: Stopping,
 ) {
   const { queries } = database;
 
-  async function describe(lobbies: LobbyRow[]): Promise<PastLobbySummary[]> {
+  async function describe(lobbies: LobbyRow[]): Promise<HistoryLobby[]> {
     const server_ids = lobbies.map(({ server_id }) => server_id);
     const [datacenter_ids, outcomes] = await Promise.all([datacenters.idsBySlug(), servers.outcomesOf(server_ids)]);
-    return lobbies.map((lobby) => toPastLobby(lobby, outcomes.get(lobby.server_id), datacenter_ids));
+    return lobbies.map((lobby) => toHistoryLobby(lobby, outcomes.get(lobby.server_id), datacenter_ids));
   }
 
   async function namespaceNames(game_id: string): Promise<Map<string, string>> {
@@ -118,7 +118,7 @@ export function createDeveloperApi(
   };
 
   /** The newest 64 lobbies that were created before a given time. Watchable. */
-  const list: Watchable<NamespaceScope & { before: Date | undefined }, PastLobbySummary[]> = {
+  const list: Watchable<NamespaceScope & { before: Date | undefined }, HistoryLobby[]> = {
     // The topic of servers changes when a lobby's server starts or ends.
     topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.serversOf(namespace_id)],
     async read({ before, ...scope }) {
@@ -127,8 +127,8 @@ export function createDeveloperApi(
     },
   };
 
-  /** A lobby, running or ended. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const one: Watchable<NamespaceScope & { lobby_id: string }, PastLobbySummary> = {
+  /** A lobby, running or stopped. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
+  const one: Watchable<NamespaceScope & { lobby_id: string }, HistoryLobby> = {
     topics: ({ lobby_id, namespace_id }) => [topics.lobby(lobby_id), topics.serversOf(namespace_id)],
     async read({ lobby_id, ...scope }) {
       const [described] = await describe([await getLobby(scope, lobby_id)]);
@@ -137,18 +137,18 @@ export function createDeveloperApi(
     },
   };
 
-  /** A lobby, running or ended, with its seats and state. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const details: Watchable<NamespaceScope & { lobby_id: string; has_code: boolean }, LobbyDetails> = {
+  /** A lobby, running or stopped, with its seats and state. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
+  const details: Watchable<NamespaceScope & { lobby_id: string; includes_code: boolean }, LobbyDetails> = {
     topics: topicsOfPlayers,
-    async read({ lobby_id, has_code, ...scope }) {
+    async read({ lobby_id, includes_code, ...scope }) {
       const lobby = await getLobby(scope, lobby_id);
       const seated = await store.selectSeated(queries, lobby_id);
-      return toLobbyDetails(has_code ? lobby : { ...lobby, code: null }, seated);
+      return toLobbyDetails(includes_code ? lobby : { ...lobby, code: null }, seated);
     },
   };
 
   /**
-   * The players of a lobby, running or ended, with the latest who have left. Throws MATCHMAKER_LOBBY_NOT_FOUND.
+   * The players of a lobby, running or stopped, with the latest who have left. Throws MATCHMAKER_LOBBY_NOT_FOUND.
    * Watchable.
    */
   const visits: Watchable<NamespaceScope & { lobby_id: string }, Visits> = {
@@ -178,11 +178,11 @@ export function createDeveloperApi(
         yield page.map((lobby) => describeForExport(lobby, datacenter_ids, namespace_names, its_versions));
       }
     },
-    /** Ends a lobby of a game and removes its players. Returns false if no lobby with that id is running. */
+    /** Stops a lobby of a game and removes its players. Returns false if no lobby with that id is running. */
     async remove({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<boolean> {
       const lobby = await selectLobby(queries, lobby_id);
       if (lobby?.game_id !== game_id || lobby.stop_ts) return false;
-      return await ending.stop(lobby, 'removed');
+      return await stopping.stop(lobby, 'removed');
     },
   };
 }

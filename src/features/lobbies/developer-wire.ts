@@ -30,7 +30,7 @@ const LiveLobby = Type.Object(
 export type LiveLobby = Static<typeof LiveLobby>;
 export const LiveAnswer = Type.Object({ lobbies: Type.Array(LiveLobby) });
 
-const PastLobbySummary = Type.Object(
+const HistoryLobby = Type.Object(
   {
     lobby_id: Uuid,
     namespace_id: Uuid,
@@ -51,16 +51,16 @@ const PastLobbySummary = Type.Object(
   },
   { title: 'PastLobby' },
 );
-export type PastLobbySummary = Static<typeof PastLobbySummary>;
+export type HistoryLobby = Static<typeof HistoryLobby>;
 
 export const HistoryQuery = Type.Object({
   before_create_ts: Type.Optional(
     Type.String({ maxLength: 40, description: 'RFC 3339. Returns only those created before.' }),
   ),
 });
-export const HistoryAnswer = Type.Object({ lobbies: Type.Array(PastLobbySummary) });
-export const PastLobbyAnswer = Type.Object({
-  lobby: PastLobbySummary,
+export const HistoryAnswer = Type.Object({ lobbies: Type.Array(HistoryLobby) });
+export const HistoryLobbyAnswer = Type.Object({
+  lobby: HistoryLobby,
   stdout_presigned_urls: Type.Array(Type.String()),
   stderr_presigned_urls: Type.Array(Type.String()),
   perf_lists: Type.Array(Type.Unknown()),
@@ -94,11 +94,11 @@ export function toLiveLobby(
   };
 }
 
-export function toPastLobby(
+export function toHistoryLobby(
   lobby: LobbyRow,
   outcome: Outcome | undefined,
   datacenter_ids: ReadonlyMap<string, string>,
-): PastLobbySummary {
+): HistoryLobby {
   const { lobby_id, namespace_id, game_mode, region, create_ts, ready_ts, stop_ts } = lobby;
 
   return {

@@ -5,7 +5,7 @@ import { createAbandonedSeats } from './abandoned-seats.ts';
 import { createAvoidedLobbies } from './avoided-lobbies.ts';
 import { lobbyCloudRoutes } from './cloud-routes.ts';
 import { lobbyGameServerRoutes } from './game-server-routes.ts';
-import { createLobbies, type Lobbies, type LobbiesDependencies } from './lobbies.ts';
+import { createLobbiesApi, type Lobbies, type LobbiesDependencies } from './lobbies.ts';
 import { queueRoutes } from './matchmaking/queue-routes.ts';
 import { trialRoutes } from './matchmaking/trial-routes.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
@@ -26,17 +26,17 @@ interface LobbySettings {
 /** The dependencies that the feature creates itself. */
 type OwnParts = 'avoided' | 'abandoned_seats';
 
-type Dependencies = Omit<LobbiesDependencies, 'onLeft' | 'onCreated' | OwnParts | keyof LobbySettings> &
+type Dependencies = Omit<LobbiesDependencies, 'onSeatsFreed' | 'onCreated' | OwnParts | keyof LobbySettings> &
   Omit<ReconcileDependencies, OwnParts> &
   LobbySettings & { machines: Machines };
 
-/** Opens lobbies and their matchmaker. */
+/** Creates the feature of lobbies and their matchmaker: its API, routes and background work. */
 export function openLobbies(dependencies: Dependencies): Feature<Lobbies> {
   let reconciling: Pick<Loop, 'wake'> | undefined;
   const wake = () => reconciling?.wake();
   const avoided = createAvoidedLobbies(dependencies);
   const abandoned_seats = createAbandonedSeats(dependencies);
-  const lobbies = createLobbies({ ...dependencies, avoided, abandoned_seats, onLeft: wake, onCreated: wake });
+  const lobbies = createLobbiesApi({ ...dependencies, avoided, abandoned_seats, onSeatsFreed: wake, onCreated: wake });
   return {
     api: lobbies,
     routes: [

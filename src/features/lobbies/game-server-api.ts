@@ -20,8 +20,8 @@ export interface GameServerApiDependencies {
   tokens: Tokens;
   servers: Servers;
   seat_timeout_ms: number;
-  /** Called when a player has left a lobby, which may now be empty. */
-  onLeft(): void;
+  /** Called after seats were freed: their lobby may be empty now. */
+  onSeatsFreed(): void;
 }
 
 type LobbyCaller = CallerOf<'lobby'>;
@@ -39,16 +39,16 @@ const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 
 /** How long work waits while another transaction has locked its lobby. */
 const LOCKED_MAX_MS = {
-  departure: 10_000,
+  departure_from_server: 10_000,
   /** Short, because other departures wait behind it. */
-  departure_of_several: 100,
+  departure_from_gateway: 100,
   /** Short, so that an update does not replace a later one. */
   update: 1_000,
 };
 
 /** Creates the use cases of a lobby's server: it reports on the lobby and on its players. */
 export function createGameServerApi(dependencies: GameServerApiDependencies) {
-  const { database, clock, events, tokens, servers, seat_timeout_ms, onLeft } = dependencies;
+  const { database, clock, events, tokens, servers, seat_timeout_ms, onSeatsFreed } = dependencies;
   const arrivals_connection = database.openDedicatedConnection();
   // Departures and updates wait for locks on lists of lobbies, and arrivals must not wait for that.
   const lists_connection = database.openDedicatedConnection();
@@ -109,8 +109,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return player;
   }
 
-  /** Admits a player to the lobby, once. Throws an error that says why the lobby must reject the player. */
-  async function admit(caller: LobbyCaller, player_id: string): Promise<void> {
+  /** Records that a player has connected, once. Throws an error that says why the player must be rejected. */
+  async function requireConnect(caller: LobbyCaller, player_id: string): Promise<void> {
     if (await recordArrival({ player_id, lobby_id: caller.lobby_id })) return;
     const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
     if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
@@ -119,20 +119,23 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
   }
 
-  /** Frees the seat of a player, or keeps it for a while. Returns undefined if the player had no seat to free. */
-  async function tryToFreeSeat(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
+  /**
+   * Records that a player left: frees the seat, or keeps it for `reconnect_within_ms`. Returns 'locked' if another
+   * transaction has locked the lobby.
+   */
+  async function tryToRecordLeave(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
     if (reconnect_within_ms > 0) {
       const player = await playersStore.selectPlayer(database.queries, player_id);
       return player && (await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms)));
     }
     const departure = await recordDeparture(player_id);
-    if (departure === 'done') onLeft();
+    if (departure === 'done') onSeatsFreed();
     return departure;
   }
 
-  /** Frees or keeps the seat once the lobby is not locked. Throws DATABASE_BUSY if it stays locked. */
-  async function freeSeat(player_id: string, reconnect_within_ms: number, locked_max_ms: number): Promise<void> {
-    await retryWhileLocked(() => tryToFreeSeat(player_id, reconnect_within_ms), locked_max_ms);
+  /** Records that a player left, once the lobby is not locked. Throws DATABASE_BUSY if it stays locked. */
+  async function recordLeave(player_id: string, reconnect_within_ms: number, locked_max_ms: number): Promise<void> {
+    await retryWhileLocked(() => tryToRecordLeave(player_id, reconnect_within_ms), locked_max_ms);
   }
 
   /** Returns the id of the player whom a token belongs to. */
@@ -172,7 +175,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
      * reject the player.
      */
     async reportConnectFromServer(caller: LobbyCaller, player_token: string): Promise<void> {
-      await admit(caller, await playerIdOf(player_token));
+      await requireConnect(caller, await playerIdOf(player_token));
     },
     /**
      * Records that a player connects to the lobby on a server, as the gateway reports. Returns the player's id. A player who
@@ -190,7 +193,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       // The token of another lobby must not replace the player's connection there.
       await getPlayer(lobby, player_id);
       const may_replace = await mayReplace(player_id);
-      await admit(lobby, player_id).catch((error: unknown) => {
+      await requireConnect(lobby, player_id).catch((error: unknown) => {
         const is_connected = error instanceof ServiceError && error.code === 'MATCHMAKER_PLAYER_ALREADY_CONNECTED';
         if (!is_connected || !may_replace) throw error;
       });
@@ -201,7 +204,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
      * harmless. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go on with other lobbies.
      */
     reportLeaveFromGateway: (player_id: string, reconnect_within_ms: number) =>
-      freeSeat(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_of_several),
+      recordLeave(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_from_gateway),
     /**
      * Removes a player of a game's lobby, which frees the seat. Returns false if the player has none there. The player's
      * token is refused from now on, and the gateway closes the player's connection.
@@ -212,7 +215,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       const how = { reason: 'kicked', now: clock.now() } as const;
       const of_player = playersStore.isAmong([player.player_id]);
       const { removed } = await playersStore.removePlayers(database.queries, player.namespace_id, of_player, how);
-      if (removed > 0) onLeft();
+      if (removed > 0) onSeatsFreed();
       return removed > 0;
     },
     /** Returns those of these players who were kicked. */
@@ -228,7 +231,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
       const { player_id } = await getPlayer(caller, await playerIdOf(player_token));
-      await freeSeat(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure);
+      await recordLeave(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_from_server);
     },
   };
 }

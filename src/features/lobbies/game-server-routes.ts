@@ -8,7 +8,7 @@ import * as wire from './wire.ts';
 
 const STATE_BYTES_MAX = 65_536;
 
-/** Development tokens may make all calls, which change nothing then. */
+/** Callers with development tokens may make all these calls, but they change nothing. */
 const ALLOWED = ['lobby', 'development'] as const;
 const LOBBY_ERRORS = ['MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'] as const;
 const PLAYER_ERRORS = ['TOKEN_ERROR', 'MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY'] as const;

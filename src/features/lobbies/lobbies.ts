@@ -1,13 +1,13 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { createDeveloperApi, type DeveloperApiDependencies } from './developer-api.ts';
-import { createEnding, type EndingDependencies } from './ending.ts';
 import { createGameServerApi, type GameServerApiDependencies } from './game-server-api.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
-import { removeEnded } from './retention.ts';
+import { deleteEnded } from './retention.ts';
 import { isLobbyOn } from './retention-store.ts';
 import { createLobbyRows } from './rows.ts';
+import { createStopping, type StoppingDependencies } from './stopping.ts';
 import { countByMachine, countByNamespace, selectLobby, selectPlayersByGame } from './store.ts';
 
 export type { ExportedLobby } from './developer-api.ts';
@@ -16,12 +16,12 @@ export type LobbiesDependencies = MatchmakerDependencies &
   GameServerApiDependencies &
   ListingDependencies &
   DeveloperApiDependencies &
-  EndingDependencies;
+  StoppingDependencies;
 
-export type Lobbies = ReturnType<typeof createLobbies>;
+export type Lobbies = ReturnType<typeof createLobbiesApi>;
 
 /** Creates the use cases of lobbies: players get seats, game servers report, developers read lists and history. */
-export function createLobbies(dependencies: LobbiesDependencies) {
+export function createLobbiesApi(dependencies: LobbiesDependencies) {
   const listing = createListing(dependencies);
   return {
     ...createMatchmaker(dependencies),
@@ -29,7 +29,7 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     listing,
     /** The running lobbies of a namespace, of which watchers see windows. Watchable. */
     rows: createLobbyRows(dependencies),
-    developerApi: createDeveloperApi(dependencies, createEnding(dependencies)),
+    developerApi: createDeveloperApi(dependencies, createStopping(dependencies)),
     /** The answers to development tokens. */
     development: createDevelopmentAnswers(dependencies.tokens, listing),
     /** Returns how many players have a seat, by game; games without any are missing. */
@@ -38,11 +38,14 @@ export function createLobbies(dependencies: LobbiesDependencies) {
     countByNamespace: () => countByNamespace(dependencies.database.queries),
     /** Returns how many lobbies run on machines, and their players, by machine. */
     countByMachine: () => countByMachine(dependencies.database.queries),
-    /** Removes players who got seats, and lobbies that stopped, before a given time, in small steps. */
-    removeEnded: (before: Date) => removeEnded(dependencies.database, before),
-    /** Returns the condition that the server whose id is in the column has a lobby, running or ended. */
+    /**
+     * Deletes the rows of players who got their seats, and of lobbies that stopped, before a given time, in small
+     * steps. Keeps players who still have a seat.
+     */
+    deleteEnded: (before: Date) => deleteEnded(dependencies.database, before),
+    /** Returns the condition that the server whose id is in the column has a lobby, running or stopped. */
     isOn: isLobbyOn,
-    /** Returns the namespace of a lobby of a game, running or ended. */
+    /** Returns the namespace of a lobby of a game, running or stopped. */
     async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);
       return lobby?.game_id === game_id ? lobby.namespace_id : undefined;

@@ -17,7 +17,7 @@ export interface Window {
   is_empty?: boolean | undefined;
   is_full?: boolean | undefined;
   /** False to leave out private lobbies. */
-  has_private?: boolean | undefined;
+  includes_private?: boolean | undefined;
   order: (typeof ORDERS)[number];
   /** The index of the first lobby, and the maximum number of lobbies. */
   from: number;
@@ -127,7 +127,8 @@ export class LobbyList {
 }
 
 function matches(lobby: ListedRow, filter: Omit<Window, 'order' | 'from' | 'count'>): boolean {
-  const { game_mode, region, version_id, other_than_version_id, id, status, is_empty, is_full, has_private } = filter;
+  const { game_mode, region, version_id, other_than_version_id, id, status, is_empty, is_full, includes_private } =
+    filter;
   const { lobby_id, server_id, player_count, max_players_normal } = lobby;
   return (
     (game_mode === undefined || lobby.game_mode === game_mode) &&
@@ -138,7 +139,7 @@ function matches(lobby: ListedRow, filter: Omit<Window, 'order' | 'from' | 'coun
     (status === undefined || statusOf(lobby) === status) &&
     (is_empty === undefined || (player_count === 0) === is_empty) &&
     (is_full === undefined || player_count >= max_players_normal === is_full) &&
-    (has_private !== false || lobby.publicity !== 'private')
+    (includes_private !== false || lobby.publicity !== 'private')
   );
 }
 

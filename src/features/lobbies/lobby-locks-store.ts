@@ -11,7 +11,8 @@ export type LobbyChange = 'done' | 'locked';
 export function lockSkippingLocked(lobby_ids: SQL): SQL {
   return sql`
     select lobby_id from ${lobbies}
-    -- The count makes the versions the first rows that are locked, here as everywhere.
+    -- Counting "bumped" locks the topics' versions before any other row. All transactions lock in this order, so no two
+    -- wait for each other.
     where lobby_id = any(${lobby_ids}) and (select count(*) from bumped) > 0
     order by lobby_id for no key update skip locked`;
 }

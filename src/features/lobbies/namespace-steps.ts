@@ -4,7 +4,10 @@ import { Reports } from '../../platform/reports.ts';
 
 export type NamespaceSteps = ReturnType<typeof createNamespaceSteps>;
 
-/** Creates the runner of steps that the failure of one namespace does not stop. It remembers which failures it has reported. */
+/**
+ * Creates the runner of steps for each namespace: a failure in one does not stop the others. It remembers which
+ * failures it has reported.
+ */
 export function createNamespaceSteps(events: Events) {
   const reports = new Reports();
 
@@ -22,10 +25,10 @@ export function createNamespaceSteps(events: Events) {
         const subject = `${step} ${namespace_id}`;
         try {
           await work(namespace_id, lobbies_there);
-          reports.end(subject);
+          reports.forget(subject);
         } catch (cause) {
           if (!isLocked(cause) && isUnavailable(cause)) throw cause;
-          if (!reports.begin(subject, rootMessageOf(cause))) continue;
+          if (!reports.noteIfDue(subject, rootMessageOf(cause))) continue;
           events.emit({ event: 'lobbies_step_failed', step, namespace_id, cause });
         }
       }

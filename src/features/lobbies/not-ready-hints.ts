@@ -34,14 +34,14 @@ export function createHinting({ clock, events, servers, machines, steps }: Hinti
 
   return {
     /** Reports each server once. `unready`: all lobbies that are older than `HINT_AFTER_MS` and not ready. */
-    async hintAt(unready: LobbyWithoutState[]): Promise<void> {
+    async sendHints(unready: LobbyWithoutState[]): Promise<void> {
       const ids = new Set(unready.map(({ lobby_id }) => lobby_id));
       for (const lobby_id of hinted) if (!ids.has(lobby_id)) hinted.delete(lobby_id);
       const silent = unready.filter(({ lobby_id }) => !hinted.has(lobby_id));
       if (silent.length === 0) return;
       const started_before = after(clock.now(), -HINT_AFTER_MS);
       const server_ids = silent.map(({ server_id }) => server_id);
-      const running = await servers.selectRunningHere({ node_ids: machines.heldIds(), server_ids, started_before });
+      const running = await servers.selectRunningOn({ node_ids: machines.heldIds(), server_ids, started_before });
       const to_hint = silent.filter(({ server_id }) => running.has(server_id));
       await steps.forEachNamespace('hints', to_hint, async (_namespace_id, lobbies) => {
         for (const lobby of lobbies) await hint(lobby);

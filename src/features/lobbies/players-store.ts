@@ -76,7 +76,8 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
     )}
     update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
     where ${players.player_id} = arrivals.player_id and ${may_connect}
-      -- The count makes the versions the first rows that are locked, here as everywhere.
+      -- Counting "bumped" locks the topics' versions before any other row. All transactions lock in this order, so no
+      -- two wait for each other.
       and (select count(*) from bumped) > 0
     returning ${players.player_id}, ${players.lobby_id}`;
 });

@@ -11,7 +11,6 @@ import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import type { AbandonedSeats } from './abandoned-seats.ts';
 import type { AvoidedLobbies } from './avoided-lobbies.ts';
-import { createEnding } from './ending.ts';
 import { createPlannedLobbies } from './matchmaking/create-lobbies.ts';
 import type { PlannedLobby } from './matchmaking/planner.ts';
 import { keepWarm } from './matchmaking/warm-pool.ts';
@@ -19,6 +18,7 @@ import { createNamespaceSteps } from './namespace-steps.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
 import { isPreparing, surplusLobbies } from './rules.ts';
 import { adoptSeatTimeout, checkSeats } from './seat-checks.ts';
+import { createStopping } from './stopping.ts';
 import * as store from './store.ts';
 
 const EVERY_MS = 1_000;
@@ -43,19 +43,19 @@ export interface ReconcileDependencies {
 }
 
 /**
- * Starts the loop that ends lobbies (empty; not ready in time; its server ended, or its machine was lost or is drained),
- * releases abandoned seats, frees overdue ones, hints at servers that never call ready, and creates the lobbies that are
- * kept warm.
+ * Starts the loop that stops lobbies (empty; not ready in time; its server ended, or its machine was lost or is
+ * drained), releases abandoned seats, frees overdue ones, sends hints about servers that do not call ready, and creates
+ * the lobbies that are kept warm.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal) {
   const { database, clock, events, feed, namespaces, versions, machines, avoided, abandoned_seats } = dependencies;
   const { ready_timeout_ms } = dependencies;
-  const { stopAll } = createEnding(dependencies);
+  const { stopAll } = createStopping(dependencies);
   const steps = createNamespaceSteps(events);
-  const { hintAt } = createHinting({ ...dependencies, steps });
+  const { sendHints } = createHinting({ ...dependencies, steps });
   const createPlanned = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
-  /** Ends empty lobbies beyond the number that their game mode keeps. */
+  /** Stops empty lobbies beyond the number that their game mode keeps. */
   async function trimIdle(): Promise<number> {
     const all_idle = await store.selectIdle(database.queries);
     const now = clock.now();
@@ -80,37 +80,41 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return stopped;
   }
 
-  /** Ends the lobbies on machines that are being drained: empty ones, and after the deadline all. */
+  /** Stops the lobbies on machines that are being drained: empty ones, and after the deadline all. */
   async function drain(): Promise<number> {
     const draining = machines.draining();
     if (draining.length === 0) return 0;
     const idsOf = (some: typeof draining) => some.map(({ node_id }) => node_id);
-    const overdue = await store.selectOnMachines(
+    const past_deadline = await store.selectOnMachines(
       database.queries,
       idsOf(draining.filter(({ is_deadline_over }) => is_deadline_over)),
     );
-    const ended = await stopAll(overdue, 'machine_drained');
+    const stopped = await stopAll(past_deadline, 'machine_drained');
     const left = await store.selectOnMachines(database.queries, idsOf(draining));
     const empty = left.filter(({ player_count }) => player_count === 0);
-    return ended + (await stopAll(empty, 'machine_drained', { only_if_empty: true }));
+    return stopped + (await stopAll(empty, 'machine_drained', { only_if_empty: true }));
   }
 
-  async function endDue(): Promise<number> {
+  /** Makes one pass over all that may be due. Returns the number of corrections. */
+  async function correctDue(): Promise<number> {
     const now = clock.now();
     const { queries } = database;
-    const abandoned = await store.selectAbandoned(queries);
-    const isLost = ({ has_lost_machine }: store.AbandonedLobby) => has_lost_machine;
-    let ended = await stopAll(abandoned.filter(isLost), 'machine_lost');
-    ended += await stopAll(
-      abandoned.filter((one) => !isLost(one)),
+    const on_ending_servers = await store.selectOnEndingServers(queries);
+    const isLost = ({ has_lost_machine }: store.LobbyOnEndingServer) => has_lost_machine;
+    let corrections = await stopAll(on_ending_servers.filter(isLost), 'machine_lost');
+    corrections += await stopAll(
+      on_ending_servers.filter((one) => !isLost(one)),
       'server_ended',
     );
-    ended += await drain();
-    ended += await stopAll(await store.selectLate(queries, after(now, -ready_timeout_ms)), 'not_ready_in_time');
-    ended += await checkSeats({ ...dependencies, steps });
-    ended += await trimIdle();
-    await hintAt(await store.selectLate(queries, after(now, -HINT_AFTER_MS)));
-    return ended;
+    corrections += await drain();
+    corrections += await stopAll(
+      await store.selectUnreadyBefore(queries, after(now, -ready_timeout_ms)),
+      'not_ready_in_time',
+    );
+    corrections += await checkSeats({ ...dependencies, steps });
+    corrections += await trimIdle();
+    await sendHints(await store.selectUnreadyBefore(queries, after(now, -HINT_AFTER_MS)));
+    return corrections;
   }
 
   let has_lobbies = false;
@@ -126,12 +130,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       await abandoned_seats.release();
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);
-      // Before lobbies end, which may take seconds: finds would fill up a machine that is drained.
+      // Before lobbies are stopped, which may take seconds: finds would fill up a machine that is drained.
       await avoided.refresh();
       try {
-        return has_lobbies ? await endDue() : 0;
+        return has_lobbies ? await correctDue() : 0;
       } finally {
-        // Even if something could not be ended, because finds need the warm lobbies.
+        // Even if a lobby could not be stopped, because finds need the warm lobbies.
         await keepWarm({ ...dependencies, createPlanned });
       }
     },

@@ -9,7 +9,9 @@ export function lobbyStopped(): ServiceError {
 
 /** The lobby of a game server has stopped. The text is for a developer. */
 export function lobbyOfServerStopped(): ServiceError {
-  return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason: 'calls about it have no effect. Its server can end' });
+  return new ServiceError('MATCHMAKER_LOBBY_STOPPED', {
+    reason: 'calls about it have no effect, so its server should exit',
+  });
 }
 
 export function overLimit({ client }: { client: Client }): ServiceError {

@@ -45,21 +45,24 @@ export function surplusLobbies<Lobby extends { game_mode: string; region: string
   });
 }
 
-/** A pool in which at least `min` empty lobbies are kept. */
+/** A pool in which at least `min` warm lobbies are kept. */
 export interface WarmPool extends NamespacePool {
   min: number;
 }
 
-/** Returns how many lobbies each pool lacks. After lobbies ended by themselves, waits 2 s, 4 s and so on, up to a minute. */
+/**
+ * Returns how many lobbies each pool lacks. Leaves out a pool for 2 s, 4 s and so on, up to a minute, after lobbies in
+ * it stopped by themselves.
+ */
 export function missingLobbies<Pool extends WarmPool>(
   pools: Pool[],
-  idle: (NamespacePool & { count: number })[],
+  warm: (NamespacePool & { count: number })[],
   failing: (NamespacePool & { failures: number; last_ts: Date })[],
   now: Date,
 ): { pool: Pool; count: number }[] {
   const nameOf = ({ namespace_id, version_id, game_mode, region }: NamespacePool) =>
     `${namespace_id} ${version_id} ${game_mode} ${region}`;
-  const counts = new Map(idle.map((pool) => [nameOf(pool), pool.count]));
+  const counts = new Map(warm.map((pool) => [nameOf(pool), pool.count]));
   const failures = new Map(failing.map((pool) => [nameOf(pool), pool]));
   return pools.flatMap((pool) => {
     const failed = failures.get(nameOf(pool));

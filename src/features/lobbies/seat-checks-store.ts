@@ -40,7 +40,7 @@ export async function selectDue(queries: Queries, times: SeatTimes): Promise<Due
     order by seats_check_ts limit ${CHECKED_MAX}`);
 }
 
-/** Brings checks of running lobbies that are due after a given time forward to it: up to 1,000. Returns how many. */
+/** Moves the next check of up to 1,000 running lobbies to a given time, where it is due later. Returns how many. */
 export async function hastenChecks(queries: Queries, latest: Date): Promise<number> {
   const moved = await queries.execute(sql`
     update ${lobbies} set seats_check_ts = ${timestamptz(latest)}

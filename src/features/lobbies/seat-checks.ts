@@ -39,10 +39,10 @@ export async function checkSeats(dependencies: SeatCheckDependencies): Promise<n
   const due = await selectDue(database.queries, times);
   if (due.length === 0) return 0;
   const expired = due.filter(({ has_expired }) => has_expired);
-  const overdue = due.filter(({ has_timed_out }) => has_timed_out);
+  const timed_out = due.filter(({ has_timed_out }) => has_timed_out);
   const removed =
     (await removeSeats(dependencies, expired, hasMissedDeadline(times), 'seat_expired')) +
-    (await removeSeats(dependencies, overdue, hasTimedOut(times), 'timed_out'));
+    (await removeSeats(dependencies, timed_out, hasTimedOut(times), 'timed_out'));
   const lobby_ids = due.map(({ lobby_id }) => lobby_id);
   const next = { latest: after(now, seat_timeout_ms), player_timeout_ms };
   await database.transact((tx) => setNextCheck(tx, lobby_ids, next));
@@ -69,12 +69,12 @@ async function removeSeats(
 ): Promise<number> {
   let count = 0;
   await steps.forEachNamespace('seats', lobbies, async (namespace_id, lobbies_there) => {
-    const overdue = isInUnlocked(
+    const is_overdue = isInUnlocked(
       lobbies_there.map(({ lobby_id }) => lobby_id),
       condition,
     );
     const { removed } = await database.transact(
-      (tx) => removePlayers(tx, namespace_id, overdue, { reason, now: clock.now() }),
+      (tx) => removePlayers(tx, namespace_id, is_overdue, { reason, now: clock.now() }),
       { lock_wait_max_ms: LOCK_WAIT_MAX_MS },
     );
     count += removed;

@@ -205,19 +205,22 @@ export async function updateLobbies(
   return new Map(rows.map(({ lobby_id, is_locked }) => [lobby_id, is_locked ? 'locked' : 'done']));
 }
 
-/** Ends a running lobby and removes its players. Returns undefined if it has stopped, or must be empty and is not. */
+/**
+ * Stops a running lobby and removes its players. Returns undefined if it has already stopped, or must be empty and is
+ * not.
+ */
 export async function stopLobby(
   tx: Tx,
   lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
   { reason, now, only_if_empty }: { reason: StopReason; now: Date; only_if_empty: boolean },
 ): Promise<LobbyRow | undefined> {
-  const may_end = and(isNull(lobbies.stop_ts), only_if_empty ? eq(lobbies.player_count, 0) : undefined);
-  if (!(await lockThenCheck(tx, lobby, may_end))) return undefined;
+  const may_stop = and(isNull(lobbies.stop_ts), only_if_empty ? eq(lobbies.player_count, 0) : undefined);
+  if (!(await lockThenCheck(tx, lobby, may_stop))) return undefined;
   const changed = await touchLobby(tx, lobby);
   const [row] = await tx
     .update(lobbies)
     .set({ stop_ts: now, stop_reason: reason, player_count: 0, changed })
-    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), may_end))
+    .where(and(eq(lobbies.lobby_id, lobby.lobby_id), may_stop))
     .returning();
   if (!row) return undefined;
   await tx
@@ -242,10 +245,10 @@ export async function hasRunning(queries: Queries): Promise<boolean> {
 }
 
 /** A running lobby whose server is ending or has ended. */
-export type AbandonedLobby = LobbyWithoutState & { has_lost_machine: boolean };
+export type LobbyOnEndingServer = LobbyWithoutState & { has_lost_machine: boolean };
 
 /** Returns the running lobbies whose server is ending or has ended. */
-export async function selectAbandoned(queries: Queries): Promise<AbandonedLobby[]> {
+export async function selectOnEndingServers(queries: Queries): Promise<LobbyOnEndingServer[]> {
   return await queries
     .select({ ...WITHOUT_STATE, has_lost_machine: sql<boolean>`${hasLostMachine(lobbies.server_id)}` })
     .from(lobbies)
@@ -287,7 +290,7 @@ export async function countByMachine(queries: Queries): Promise<Map<string, { lo
 }
 
 /** Returns the running lobbies that were created before a given time and are not ready. */
-export async function selectLate(queries: Queries, created_before: Date): Promise<LobbyWithoutState[]> {
+export async function selectUnreadyBefore(queries: Queries, created_before: Date): Promise<LobbyWithoutState[]> {
   return await queries
     .select(WITHOUT_STATE)
     .from(lobbies)
@@ -323,8 +326,8 @@ export async function touchLobby(
 }
 
 /**
- * Returns how many lobbies run in each namespace that has any, and how many players they have. Needs no limit: a short row
- * for each of these namespaces. One that a limit left out would count as empty.
+ * Returns how many lobbies run in each namespace that has any, and how many players they have. Has no limit: its rows
+ * are short, and a namespace that a limit left out would count as empty.
  */
 export async function countByNamespace(
   queries: Queries,

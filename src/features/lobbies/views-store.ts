@@ -71,8 +71,8 @@ const VISIBLE = createStatement<{ lobby_ids: string[] }>(
 );
 
 /**
- * Returns lobbies by their ids, running or ended, of any namespace; the caller checks the namespace. It runs after every
- * watched change, so it reads only the columns that are shown.
+ * Returns lobbies by their ids, running or stopped, of any namespace; the caller checks the namespace. It runs after
+ * every watched change, so it reads only the columns that are shown.
  */
 export async function selectVisible(queries: Queries, lobby_ids: string[]): Promise<VisibleLobby[]> {
   return await queries.execute<VisibleLobby>(VISIBLE({ lobby_ids }));
@@ -116,7 +116,7 @@ export async function selectPlayerCounts(queries: Queries, namespace_id: string)
     .groupBy(lobbies.version_id, lobbies.game_mode, lobbies.region);
 }
 
-/** Returns the newest 64 lobbies of a namespace, running and ended, that were created before a given time. */
+/** Returns the newest 64 lobbies of a namespace, running and stopped, that were created before a given time. */
 export async function selectHistory(
   queries: Queries,
   namespace_id: string,
@@ -147,8 +147,8 @@ export async function* selectWithin(
 }
 
 /**
- * Returns when the oldest of a game's lobbies that run, or stopped after a moment, was created. The lobbies are read first,
- * because PostgreSQL would look for the oldest from the first lobby of the game on.
+ * Returns when the oldest of a game's lobbies that run, or stopped after a moment, was created. The subquery is
+ * materialized, because PostgreSQL would otherwise search the index from the game's first lobby on.
  */
 async function selectOldestSince(queries: Queries, game_id: string, moment: Date): Promise<Date | undefined> {
   const [row] = await queries.execute<{ oldest: number | null }>(sql`

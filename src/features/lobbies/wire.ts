@@ -31,7 +31,7 @@ const SeatMembers = {
   verification_data: Type.Optional(Type.Unknown({ description: 'Any JSON, for external verification.' })),
 };
 
-/** Longer than any request may take (MUSTER_REQUEST_TIMEOUT_MS). */
+/** The maximum of MUSTER_REQUEST_TIMEOUT_MS: no request takes longer. */
 const WAIT_MAX_MS = 240_000;
 
 /** Members of a find that waits for its turn. */
@@ -95,7 +95,10 @@ const CODE_LENGTH_MAX = 16;
 export const JoinBody = Type.Object({
   lobby_id: Type.Optional(Uuid),
   code: Type.Optional(
-    Type.String({ maxLength: CODE_LENGTH_MAX, description: 'Code of the lobby, instead of lobby_id.' }),
+    Type.String({
+      maxLength: CODE_LENGTH_MAX,
+      description: 'Code of the lobby. If lobby_id is sent too, both must match.',
+    }),
   ),
   ...SeatMembers,
 });

@@ -60,7 +60,10 @@ interface ClusterLeaseOptions {
   take_over_after_ms: number;
   /** How long the beat of the machine may stay the same until it is declared lost with its servers. */
   lost_after_ms: number;
-  /** The same for the time after its last process was stopped and left servers running. */
+  /**
+   * How long the machine may rest, after its last process was stopped and left servers running, until it is declared
+   * lost.
+   */
   rest_ms: number;
   takesServers(): boolean;
   /** Requests a beat now. */
@@ -73,7 +76,7 @@ interface Held {
   /** Until when this process may change the cluster. */
   valid_until: number;
   /** From when another process may take the lease over. */
-  taken_over_at: number;
+  may_be_taken_over_at: number;
   offer: Offer;
   ended: AbortController;
   timer: Timer | undefined;
@@ -217,7 +220,7 @@ export class ClusterLease {
     });
     if (!is_registered) return undefined;
     const ended = new AbortController();
-    this.#held = { holder, valid_until: 0, taken_over_at: 0, offer: 'none', ended, timer: undefined };
+    this.#held = { holder, valid_until: 0, may_be_taken_over_at: 0, offer: 'none', ended, timer: undefined };
     this.#extend(asked_ms);
     events.emit({ event: 'cluster_taken', node_id, cluster: name });
     wakeBeat();
@@ -228,7 +231,7 @@ export class ClusterLease {
       mayAct: () => isHolder() && performance.now() < (this.#held?.valid_until ?? 0),
       timeLeft: () => {
         const held = isHolder() ? this.#held : undefined;
-        return held?.offer === 'none' ? Math.max(held.taken_over_at - performance.now(), 0) : 0;
+        return held?.offer === 'none' ? Math.max(held.may_be_taken_over_at - performance.now(), 0) : 0;
       },
       async lockHeld(tx) {
         const held = await store.lockHeld(tx, { node_id, holder });
@@ -268,7 +271,7 @@ export class ClusterLease {
     if (!held) return;
     const { take_over_after_ms } = this.options;
     held.valid_until = asked_ms + take_over_after_ms * VALID_SHARE;
-    held.taken_over_at = asked_ms + take_over_after_ms;
+    held.may_be_taken_over_at = asked_ms + take_over_after_ms;
     clearTimeout(held.timer);
     held.timer = setTimeout(() => this.#end('expired'), held.valid_until - performance.now());
     held.timer.unref();

@@ -20,7 +20,7 @@ export interface RetentionDependencies extends RetentionSettings {
   database: Database;
   clock: Clock;
   events: Events;
-  lobbies: Pick<Lobbies, 'removeEnded' | 'isOn'>;
+  lobbies: Pick<Lobbies, 'deleteEnded' | 'isOn'>;
   servers: Pick<Servers, 'removeEnded'>;
 }
 
@@ -33,7 +33,7 @@ export function startRetention(dependencies: RetentionDependencies, signal: Abor
 
   async function removeOld(): Promise<number> {
     const before = after(clock.now(), -history_days * DAY_MS);
-    await inSmallSteps(lobbies.removeEnded(before));
+    await inSmallSteps(lobbies.deleteEnded(before));
     await inSmallSteps(servers.removeEnded(before, lobbies.isOn));
     return 0;
   }

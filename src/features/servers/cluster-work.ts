@@ -66,7 +66,8 @@ export interface ClusterWork extends Loop {
  * Several processes may share a cluster. The others wait until the holder releases the lease, or its beat stops.
  */
 export function startClusterWork(dependencies: ClusterDependencies, stopping: AbortSignal): ClusterWork {
-  const { events, machines, cluster, key, node } = dependencies;
+  const { events, machines, cluster, key } = dependencies;
+  const { datacenter_id } = dependencies.machine;
   const leaving = new AbortController();
   const signal = AbortSignal.any([stopping, leaving.signal]);
   const released = Promise.withResolvers<void>();
@@ -91,7 +92,7 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
     );
 
   async function join(): Promise<JoinedCluster> {
-    const place = { pods_namespace_id: await readClusterId(), datacenter_id: node.datacenter_id };
+    const place = { pods_namespace_id: await readClusterId(), datacenter_id };
     const machine = { node_id: machineIdOf(place, key), name: cluster.name };
     return { machine, lease: await machines.joinCluster(machine) };
   }
@@ -127,7 +128,7 @@ interface Stop {
 
 /** Works on the servers of a cluster until the lease has ended, or `stopping` is aborted and the lease released. */
 async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, { stopping, onReleased }: Stop) {
-  const { database, logs, node, cluster_port } = dependencies;
+  const { database, logs, machine, cluster_port } = dependencies;
   const { node_id, ended, mayAct } = held;
   const signal = AbortSignal.any([stopping, ended]);
   try {
@@ -139,7 +140,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
       ...dependencies,
       database: fenced,
       whileHeld: fenced.transact,
-      node: { ...node, node_id, range_ports: NO_PORTS },
+      machine: { ...machine, node_id, range_ports: NO_PORTS },
       machines: {
         ...dependencies.machines,
         lockHeld: held.lockHeld,
@@ -166,7 +167,7 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
       await stopped;
     }
   } finally {
-    // Without effect if the lease has ended.
+    // After a failure above, this process may still have the lease. Otherwise this has no effect.
     await held.release({ has_servers: true });
   }
 }

@@ -15,8 +15,8 @@ interface CrashesDependencies {
 /** Creates the view of the servers of an environment that crashed within the last hour. Watchable. */
 export function createCrashes({ database, clock }: CrashesDependencies): Watchable<ServerScope, Crashes[]> {
   return {
-    // The counters of a namespace with lobbies change each minute, which removes crashes older than an hour. Without
-    // lobbies they stay until a server changes.
+    // The counters of a namespace with lobbies change each minute. Then the list is read again, without the crashes
+    // older than an hour. Without lobbies, it is read again only when a server changes.
     topics: ({ namespace_id }) => [topics.serversOf(namespace_id), topics.countersOf(namespace_id)],
     read: (scope) => selectCrashes(database.queries, scope, after(clock.now(), -COUNTED_FOR_MS)),
   };

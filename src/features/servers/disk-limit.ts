@@ -13,7 +13,10 @@ const EVERY_MS = 5_000;
 /** The largest share of time that is spent on measuring, unless passes would be more than half a minute apart. */
 const SHARE_MAX = 1 / 50;
 const EVERY_MAX_MS = 30_000;
-/** Servers that are measured before those of them above the limit end. A scan of all processes is made for each time. */
+/**
+ * Servers that are measured together, with one scan of all processes. Those above the limit are ended before the next
+ * ones are measured.
+ */
 const AT_ONCE_MAX = 50;
 const MIB = 1024 ** 2;
 
@@ -45,8 +48,8 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
   }
 
   /**
-   * Ends a server by recording that it failed. If the database does not take that, perhaps because this server has filled its
-   * disk, kills the server without it.
+   * Ends a server by recording that it failed. If the database cannot record that, perhaps because this server has
+   * filled its disk, kills the server at once.
    */
   async function end(server: PlacedServer, failure: string): Promise<void> {
     try {

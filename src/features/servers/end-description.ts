@@ -14,7 +14,7 @@ const SIGNALS: Record<string, string> = {
   SIGTERM: 'it was asked to end',
   SIGTRAP: 'a trap',
   SIGXCPU: 'it exceeded its processor time',
-  SIGXFSZ: 'it exceeded the size of a file',
+  SIGXFSZ: 'it exceeded the maximum size of a file',
 };
 /** What a shell reports for a command that it could not run. */
 const SHELL_CODES: Record<number, string> = {
@@ -28,7 +28,10 @@ export type EndFacts = Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure' |
 /** Why a server ended whose machine was declared lost. */
 export const MACHINE_LOST = 'its machine was lost';
 
-/** Returns whether a server failed, or ended with an error code or by a signal although its end was not requested. */
+/**
+ * Returns whether a server failed, or ended with an error code or by a signal although its end was not requested. The
+ * loss of its machine is no crash.
+ */
 export function hasCrashed({ exit_code, exit_signal, failure, kill_at, has_lost_machine }: EndFacts): boolean {
   if (has_lost_machine) return false;
   if (failure !== null) return true;
@@ -43,7 +46,7 @@ export function describeEnd({ exit_code, exit_signal, failure, has_lost_machine 
   if (failure !== null) return `failed: ${failure}`;
   if (exit_signal !== null) {
     const meaning = SIGNALS[exit_signal];
-    return `ended by the signal ${exit_signal}${meaning === undefined ? '' : ` (${meaning})`}`;
+    return `was ended by the signal ${exit_signal}${meaning === undefined ? '' : ` (${meaning})`}`;
   }
   if (exit_code === null) return 'ended before it had run';
   const meaning = SHELL_CODES[exit_code];

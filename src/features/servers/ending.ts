@@ -18,8 +18,8 @@ import { LOG_STREAMS, type PlacedServer } from './tables.ts';
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
 const ALONE_AT_ONCE_MAX = 8;
 /**
- * Maximum number of servers whose last output is read at one time, and of those whose files are removed. What waits is
- * limited by how many servers a machine has.
+ * Maximum number of servers whose last output is read at one time, and of those whose files are removed. The number of
+ * servers of a machine limits how many wait.
  */
 const SHARED_BY_GAMES = { at_once: 8, waiting_max: Number.POSITIVE_INFINITY };
 /** Maximum number of ends in one statement, and of those that wait for it: more than a machine has servers. */
@@ -52,7 +52,7 @@ type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
 
 /**
  * Creates the steps that end servers of this machine. Servers that end at the same time share the scan of the processes
- * and the transaction. Output and files may take long, so each server has them to itself.
+ * and the statement that records their ends. Output and files may take long, so they are handled for each server alone.
  */
 export function createEnding(dependencies: EndingDependencies) {
   const { database, clock, events, runtime, logs, unrecorded_failures = new Map<string, string>() } = dependencies;

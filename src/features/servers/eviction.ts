@@ -9,13 +9,16 @@ interface EvictionDependencies {
   events: Events;
   runtime: Runtime;
   /** Where to record the reason; undefined while the database is unavailable, when only the log has it. */
-  records?: { database: Database; clock: Clock; node: { node_id: string } };
+  records?: { database: Database; clock: Clock; machine: { node_id: string } };
 }
 
 /** Ends the game servers of this machine that occupy a port of the service. Returns how many ended. */
-export async function evictFromPort({ events, runtime, records }: EvictionDependencies, port: number): Promise<number> {
+export async function freePortOfServers(
+  { events, runtime, records }: EvictionDependencies,
+  port: number,
+): Promise<number> {
   if (!runtime.findServersOnPort) return 0;
-  const known = records ? await store.selectOfNode(records.database.queries, records.node.node_id) : [];
+  const known = records ? await store.selectOnMachine(records.database.queries, records.machine.node_id) : [];
   const known_ids = new Set(known.map(({ server_id }) => server_id));
   const unknown = (await runtime.list()).filter(({ server_id }) => !known_ids.has(server_id));
   const handles = [...known.map(handleOf), ...unknown];

@@ -10,8 +10,9 @@ export interface TimedLines {
 }
 
 /**
- * Returns when the lines of a piece were written. `lines_until` has the number of lines that end within each part. A line
- * is never later than `now`, when the piece was read, nor earlier than `not_before`, when the line before it was written.
+ * Returns when the lines of a piece were written. `lines_until` has, for each part, the number of lines that end in it
+ * or before it. A line is never later than `now`, when the piece was read, nor earlier than `not_before`, when the line
+ * before it was written.
  */
 export function timeLines(
   { line_count, lines_until }: { line_count: number; lines_until: number[] },

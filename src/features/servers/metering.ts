@@ -34,7 +34,8 @@ export function startMetering(
 ): Loop[] {
   /**
    * Processor time that an earlier process of the service recorded, and that the running processes of a server no longer
-   * show; by server.
+   * show; by server. Has an entry for each server of the previous reading, so a server that one reading lacks counts as
+   * new in the next.
    */
   let earlier_ms = new Map<string, number>();
 

@@ -45,8 +45,8 @@ interface MachineSettings {
   relayed: RelayedProtocols;
 }
 
-/** The machine of this process. */
-export interface OwnMachine extends MachineSettings {
+/** The machine of this process, as its servers need it. */
+export interface PlacementMachine extends MachineSettings {
   node_id: string;
   datacenter_id: string;
   /** Address at which servers reach the service. */
@@ -58,7 +58,7 @@ export interface PlacementDependencies {
   clock: Clock;
   events: Events;
   logs: Logs;
-  node: OwnMachine;
+  machine: PlacementMachine;
   runtime: Pick<Runtime, 'host'>;
   machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isOtherTakingServersInView'>;
   builds: Pick<Builds, 'isUnpacked'>;
@@ -73,8 +73,8 @@ export interface PlacementDependencies {
  * and in case a machine with more room, or with the build, does not take a server that this one left to it.
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
-  const { database, clock, events, logs, node, runtime, machines, developerGroupsOf, builds } = dependencies;
-  const { range_ports = node.server_ports } = node;
+  const { database, clock, events, logs, machine, runtime, machines, developerGroupsOf, builds } = dependencies;
+  const { range_ports = machine.server_ports } = machine;
   /** Why the servers of namespaces wait. */
   const reports = new Reports<WaitReason>();
   /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
@@ -84,17 +84,17 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   async function takeWaiting(running: PlacedServer[]): Promise<number> {
     const { queries } = database;
     const now = clock.now();
-    const queue = { datacenter_id: node.datacenter_id, now };
+    const queue = { datacenter_id: machine.datacenter_id, now };
     const [{ is_any_due, next_start }, ending] = await Promise.all([
       waitingStore.readWaiting(queries, queue),
-      waitingStore.selectEndingUnplaced(queries, node.datacenter_id, TAKEN_AT_ONCE_MAX),
+      waitingStore.selectEndingUnplaced(queries, machine.datacenter_id, TAKEN_AT_ONCE_MAX),
     ]);
     awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
     const room = roomBeside(running, await selectUnavailablePorts(queries, running, releasedBefore()));
     const filter = { ...filterFor(room), counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
-    const used = Math.max(running.length / node.servers_max, usedShareOf(wholeRoom(), room));
+    const used = Math.max(running.length / machine.servers_max, usedShareOf(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
     const { to_take, wait_reasons } = await share(waiting, running, room);
     const placed =
@@ -143,13 +143,13 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
 
   /** Returns the filter for the waiting servers that fit into what this machine has left. */
   function filterFor(room: Room): waitingStore.RoomFilter {
-    const { node_id, relayed } = node;
+    const { node_id, relayed } = machine;
     return { node_id, relayed, room, range_ports, range_ports_max: RANGE_PORTS_MAX };
   }
 
   /**
-   * Returns what a server needs beside others that have these ports: more ports than any machine has, if it cannot have its
-   * ranges.
+   * Returns what a server needs while other servers have `assigned_ports`. If its ranges are too long or overlap these,
+   * it needs infinitely many ports, so the machine has no room for it.
    */
   function needsOf(
     { ports, cpu, memory }: Pick<PlacedServer, 'ports' | 'cpu' | 'memory'>,
@@ -157,18 +157,18 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   ): Room {
     const of_ranges = rangePortsOf(ports, range_ports);
     const has_ranges = of_ranges.length <= RANGE_PORTS_MAX && !of_ranges.some((port) => assigned_ports.has(port));
-    return { ports: has_ranges ? countPorts(ports, node.relayed) : Number.POSITIVE_INFINITY, cpu, memory };
+    return { ports: has_ranges ? countPorts(ports, machine.relayed) : Number.POSITIVE_INFINITY, cpu, memory };
   }
 
   /** Returns what this machine has for servers. */
   function wholeRoom(): Room {
-    const { server_ports, resources_max } = node;
+    const { server_ports, resources_max } = machine;
     return { ports: server_ports.max - server_ports.min + 1, ...(resources_max ?? NO_LIMITS) };
   }
 
   /** Returns what this machine has left for servers. */
   function roomBeside(running: PlacedServer[], unavailable_ports: ReadonlySet<number>): Room {
-    const { server_ports } = node;
+    const { server_ports } = machine;
     const whole = wholeRoom();
     const isInRange = (port: number) => port >= server_ports.min && port <= server_ports.max;
     const foreign_ports = performance.now() < foreign.until ? foreign.ports : 0;
@@ -184,7 +184,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     running: PlacedServer[],
     released_before: Date,
   ): Promise<Set<number>> {
-    const reserved = await store.selectUnavailablePorts(queries, node.node_id, released_before);
+    const reserved = await store.selectUnavailablePorts(queries, machine.node_id, released_before);
     return reserved.union(new Set(running.flatMap(({ ports }) => rangePortsOf(ports, range_ports))));
   }
 
@@ -203,8 +203,13 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       ...withGroup(one),
       needs: needsOf(one.next ?? one.first, assigned_ports),
     }));
-    const machine = { ...node, running: running.map(withGroup), room, taken_at_once_max: TAKEN_AT_ONCE_MAX };
-    const { to_take, wait_reasons } = shareRoom(namespaces, machine);
+    const machine_room = {
+      ...machine,
+      running: running.map(withGroup),
+      room,
+      taken_at_once_max: TAKEN_AT_ONCE_MAX,
+    };
+    const { to_take, wait_reasons } = shareRoom(namespaces, machine_room);
     for (const { namespace_id, first } of waiting) {
       // Smaller servers of its namespace do not wait for it.
       const lack = findLack(room, needsOf(first, assigned_ports));
@@ -223,7 +228,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const reason = wait_reasons.get(namespace_id);
       if (!reason) continue;
       if (reason !== wait_reason) changed.set(server_id, reason);
-      if (!reports.begin(namespace_id, reason)) continue;
+      if (!reports.noteIfDue(namespace_id, reason)) continue;
       await logs.addLine(
         { server_id, stream: 'std_err' },
         `[muster] this server does not run yet: ${describeWait(reason)}`,
@@ -253,7 +258,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const assigned_ports = portsAssignedTo(running);
       let room = roomBeside(running, unavailable_ports);
       const filter = { ...filterFor(room), counts: to_take };
-      const queue = { datacenter_id: node.datacenter_id, now };
+      const queue = { datacenter_id: machine.datacenter_id, now };
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
       // Servers that end before they start need no room; they are taken only to be ended.
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
@@ -263,12 +268,13 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
         const lack = findLack(room, needs);
         const reserved = lack
           ? undefined
-          : await reservePorts(tx, node, server, { released_before, unavailable_ports });
+          : await reservePorts(tx, machine, server, { released_before, unavailable_ports });
         if (!reserved) {
           placed.wait_reasons.set(server.server_id, lack ?? 'no_ports');
           if (lack) continue;
+          // Fewer than `needs.ports` are free, so other programs use at least the rest of the room.
           noteForeignPorts(room.ports - needs.ports + 1);
-          // No other server with as many ports searches for them.
+          // Servers that need as many ports are not tried in this round.
           room = { ...room, ports: needs.ports - 1 };
           continue;
         }
@@ -280,7 +286,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
           runtime.host === undefined
             ? reserved
             : portsAt({ server_id: server.server_id, host: runtime.host }, reserved);
-        await store.assignServer(tx, server.server_id, { node_id: node.node_id, ports });
+        await store.assignServer(tx, server.server_id, { node_id: machine.node_id, ports });
         placed.count += 1;
       }
       return placed;
@@ -321,7 +327,7 @@ const NO_LIMITS: ServerResources = { cpu: Number.POSITIVE_INFINITY, memory: Numb
 /** Reserves free ports for a server and returns its ports. Returns undefined if other programs use too many. */
 async function reservePorts(
   tx: Tx,
-  { node_id, server_ports, relayed }: OwnMachine,
+  { node_id, server_ports, relayed }: PlacementMachine,
   server: PlacedServer,
   { released_before, unavailable_ports }: { released_before: Date; unavailable_ports: Set<number> },
 ): Promise<PlacedServer['ports'] | undefined> {

@@ -89,11 +89,11 @@ export interface Reconciling {
  * how they ended.
  */
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): Reconciling {
-  const { database, clock, events, feed, runtime, logs, node, relays, machines, takes_servers } = dependencies;
+  const { database, clock, events, feed, runtime, logs, machine, relays, machines, takes_servers } = dependencies;
   const starting = createStarting(dependencies);
   const ending = createEnding(dependencies);
   /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
-  const in_flight = new Map<string, Promise<void>>();
+  const steps_under_way = new Map<string, Promise<void>>();
   const starts_under_way = new Set<PlacedServer>();
   /** The kills that are under way. */
   let kill_round: Promise<void> | undefined;
@@ -114,12 +114,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     // Another process has the servers of this machine, and would see what this one does to them as faults.
     if (machines.isReplaced()) return 0;
     await endDrained();
-    // A step in progress may end before the decision below, which makes the row of its server out of date.
-    const busy = new Set(in_flight.keys());
+    // A step under way may end before the decision below, which makes the row of its server out of date.
+    const under_way_before = new Set(steps_under_way.keys());
     const had_servers = known.length > 0;
-    known = await store.selectOfNode(database.queries, node.node_id);
+    known = await store.selectOnMachine(database.queries, machine.node_id);
     const taken = await placeWaiting();
-    if (taken > 0) known = await store.selectOfNode(database.queries, node.node_id);
+    if (taken > 0) known = await store.selectOnMachine(database.queries, machine.node_id);
     if (!had_servers && known.length > 0) collecting.wake();
     forgetEndedElsewhere();
     wakeAtNextKill();
@@ -127,7 +127,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const without_relays = await relays.keep(known);
     const mayStep = ({ server_id, identity, destroyed_at }: PlacedServer) =>
       identity !== null || destroyed_at !== null || !without_relays.has(server_id);
-    const idle = known.filter((server) => !busy.has(server.server_id) && mayStep(server));
+    const idle = known.filter((server) => !under_way_before.has(server.server_id) && mayStep(server));
     return taken + beginSteps(idle, await runtime.observe(idle.map(handleOf)));
   }
 
@@ -152,7 +152,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const known_ids = new Set(known.map(({ server_id }) => server_id));
     for (const remembered of [remembered_by_server, end_again_at, failed_starts]) {
       for (const server_id of remembered.keys()) {
-        if (!known_ids.has(server_id) && !in_flight.has(server_id)) remembered.delete(server_id);
+        if (!known_ids.has(server_id) && !steps_under_way.has(server_id)) remembered.delete(server_id);
       }
     }
   }
@@ -172,9 +172,9 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   /** Requests the end of this machine's servers without a lobby once the deadline of its drain is over. */
   async function endDrained(): Promise<void> {
-    const drain = machines.draining().find(({ node_id }) => node_id === node.node_id);
+    const drain = machines.draining().find(({ node_id }) => node_id === machine.node_id);
     if (!drain?.is_deadline_over || !known.some((one) => !one.token_caller && !one.destroyed_at)) return;
-    await database.transact((tx) => store.destroyWithoutLobby(tx, node.node_id, clock.now()));
+    await database.transact((tx) => store.destroyWithoutLobby(tx, machine.node_id, clock.now()));
   }
 
   /** Begins the next step of each server. Returns how many steps it began. */
@@ -238,7 +238,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     begin(server, name, start, () => (is_recorded ? loop : cleaning).wake());
   }
 
-  /** Starts a server. If that fails for now, says so once for each reason, and tries again after a pause. */
+  /**
+   * Starts a server. If that fails for now, reports the reason if it is a new one, and sets when to try again. Returns
+   * false if the server has ended meanwhile.
+   */
   async function start(server: PlacedServer): Promise<boolean> {
     const { server_id } = server;
     try {
@@ -269,10 +272,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
         has_failed = true;
         events.emit({ event: 'server_step_failed', server_id, step: name, cause });
       }
-      in_flight.delete(server_id);
+      steps_under_way.delete(server_id);
       if (!has_failed) onSuccess();
     }
-    in_flight.set(server_id, run());
+    steps_under_way.set(server_id, run());
   }
 
   /**
@@ -284,7 +287,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     if (kill_round || to_end.length === 0) return 0;
     const round = takeInTurns(to_end, ENDS_AT_ONCE_MAX);
     const kill = ending.kill(round, onKilled).finally(loop.wake);
-    for (const { server_id } of round) in_flight.set(server_id, kill);
+    for (const { server_id } of round) steps_under_way.set(server_id, kill);
     kill_round = Promise.race([kill, Bun.sleep(KILL_ROUND_MS)]).finally(() => {
       kill_round = undefined;
       loop.wake();
@@ -294,7 +297,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   /** Finishes a server that was killed. One without an end could not be killed, and is tried again later. */
   function onKilled(server: PlacedServer, end: PlacedServer | undefined): void {
-    in_flight.delete(server.server_id);
+    steps_under_way.delete(server.server_id);
     postponeEnd(server);
     if (end) begin(end, 'finish', () => finish(end), loop.wake);
   }
@@ -314,7 +317,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   async function collectLogs(): Promise<number> {
     // Skips servers with a step under way, because the step that ends a server collects the rest of its output.
-    await collectRound(known.filter(({ server_id }) => !in_flight.has(server_id)).flatMap(ending.outputsOf));
+    await collectRound(known.filter(({ server_id }) => !steps_under_way.has(server_id)).flatMap(ending.outputsOf));
     return 0;
   }
 
@@ -322,13 +325,13 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   async function clean(): Promise<number> {
     if (machines.isReplaced()) return 0;
     const selectIds = async () =>
-      new Set((await store.selectOfNode(database.queries, node.node_id)).map(({ server_id }) => server_id));
+      new Set((await store.selectOnMachine(database.queries, machine.node_id)).map(({ server_id }) => server_id));
     // A server that ends while it is listed is no leftover, but has neither a row nor a step afterwards.
     const known_before = await selectIds();
-    const busy = new Set(in_flight.keys());
+    const under_way_before = new Set(steps_under_way.keys());
     // Lists before the second query: a server has a row before it has files, so without a row it is a leftover.
     const listed = await runtime.list();
-    const not_leftovers = [known_before, busy, await selectIds(), in_flight];
+    const not_leftovers = [known_before, under_way_before, await selectIds(), steps_under_way];
     try {
       await ending.removeLeftovers(listed.filter(({ server_id }) => !not_leftovers.some((ids) => ids.has(server_id))));
     } finally {
@@ -355,19 +358,20 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   ];
   runtime.onChange(loop.wake);
   machines.onDeclaredLost(async () => {
-    known = await store.selectOfNode(database.queries, node.node_id);
+    known = await store.selectOnMachine(database.queries, machine.node_id);
     await relays.keep(known);
+    // `clean` skips the servers that are being started. When their starts end, they find that the server has ended, and
+    // wake `cleaning`.
     await clean();
-    // Those that start meanwhile are skipped now, and have no record once they have started.
     loop.wake();
   });
-  const unsubscribe = feed.subscribe(topics.work(node.datacenter_id), loop.wake);
+  const unsubscribe = feed.subscribe(topics.work(machine.datacenter_id), loop.wake);
 
   async function end(): Promise<void> {
     await Promise.all(loops.map(({ stopped }) => stopped));
     unsubscribe();
     // A kill is followed by the step that finishes the server.
-    while (in_flight.size > 0) await Promise.all(in_flight.values());
+    while (steps_under_way.size > 0) await Promise.all(steps_under_way.values());
   }
   return { listServers: () => known, stopped: end() };
 }

@@ -1,5 +1,5 @@
 import { type Database, LOCKS, type Tx } from '../../platform/database/database.ts';
-import { transactInTurn } from '../../platform/database/turn.ts';
+import { transactUnlessLocked } from '../../platform/database/unless-locked.ts';
 import { deletePortsBefore, deleteServersBefore, foldUsageBefore, type InUse } from './retention-store.ts';
 
 /**
@@ -8,18 +8,19 @@ import { deletePortsBefore, deleteServersBefore, foldUsageBefore, type InUse } f
  * same.
  */
 export async function* removeEnded(database: Database, before: Date, isInUse: InUse): AsyncGenerator<string[]> {
-  const inTurn = <Result>(step: (tx: Tx) => Promise<Result>) => transactInTurn(database, LOCKS.retention, step);
+  const unlessLocked = <Result>(step: (tx: Tx) => Promise<Result>) =>
+    transactUnlessLocked(database, LOCKS.retention, step);
   for (const deleteBatch of [deletePortsBefore, foldUsageBefore]) {
     for (;;) {
-      const turn = await inTurn((tx) => deleteBatch(tx, before));
-      if (turn.is_taken) return;
-      if (turn.result === 0) break;
+      const deleted = await unlessLocked((tx) => deleteBatch(tx, before));
+      if (deleted.is_locked) return;
+      if (deleted.result === 0) break;
       yield [];
     }
   }
   for (;;) {
-    const turn = await inTurn((tx) => deleteServersBefore(tx, before, isInUse));
-    if (turn.is_taken || turn.result.length === 0) return;
-    yield turn.result;
+    const deleted = await unlessLocked((tx) => deleteServersBefore(tx, before, isInUse));
+    if (deleted.is_locked || deleted.result.length === 0) return;
+    yield deleted.result;
   }
 }

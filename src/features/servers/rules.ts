@@ -17,8 +17,8 @@ export type Step =
   | { do: 'start' }
   | { do: 'wait' }
   /**
-   * The server is pending or runs, which is not recorded yet: it was pending, or the service was killed after starting
-   * it.
+   * The server is pending without a recorded identity, or runs without a recorded start: it was pending before, or the
+   * service was killed between starting and recording it.
    */
   | { do: 'adopt'; started: Started }
   /** The server is pending for a reason that is not yet in its log. */
@@ -244,8 +244,8 @@ export function assignedPortsOf(ports: Record<string, ServerPort>): number[] {
 }
 
 /**
- * Returns the variables with a server's ports, all those that the reference API has: PORT_<label> with underscores for
- * dashes, the label in capitals too, as it is there for servers without a lobby, and both spellings for ranges.
+ * Returns the variables with a server's ports, as in the reference API: PORT_<label> with underscores for dashes, the
+ * same with the label in capitals (which servers without a lobby get there), and both spellings of ranges.
  */
 export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
   const variables: Record<string, string> = {};

@@ -171,13 +171,13 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   };
 
   /** Ends the servers that wait for a machine of a datacenter, unless another machine takes them. */
-  async function stopWaiting(datacenter_id: string): Promise<void> {
-    const stopSome = () =>
+  async function endWaitingServers(datacenter_id: string): Promise<void> {
+    const endSome = () =>
       database.transact(async (tx) => {
         if (await machines.isOtherTakingServers(tx)) return false;
         return await store.destroyWaiting(tx, datacenter_id, clock.now());
       });
-    while (await retryWhileUnavailable.execute(stopSome));
+    while (await retryWhileUnavailable.execute(endSome));
   }
 
   return {
@@ -242,9 +242,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       await retryWhileUnavailable.execute(() =>
         database.transact((tx) => store.destroyAllOf(tx, node_id, now, deadline)),
       );
-      await stopWaiting(datacenter_id);
+      await endWaitingServers(datacenter_id);
       const haveEnded = async () => {
-        const of_node = await store.selectOfNode(database.queries, node_id);
+        const of_node = await store.selectOnMachine(database.queries, node_id);
         // Servers that the machine has taken since then do not count.
         const is_any_left = of_node.some(({ destroyed_at }) => destroyed_at !== null);
         return is_any_left || (await isAnyEndingUnplaced(database.queries, datacenter_id)) ? undefined : true;
@@ -256,16 +256,16 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       });
       if (!are_gone) throw new Error('some game servers still run; the next start of the service ends them');
     },
-    stopWaiting,
+    endWaitingServers,
     /** Records the end of all servers of a machine that is declared lost. Returns how many. */
     endWithLostMachine: (tx: Tx, node_id: string): Promise<number> =>
       endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
-    /** Returns how many servers machines have that have not ended, by machine. */
+    /** Returns how many servers each machine has that have not ended. */
     countByMachine: () => store.countByMachine(database.queries),
     /** Returns how many servers machines have that have not ended, by status. */
     countOfMachines: (node_ids: string[]) => countOfMachines(database.queries, node_ids),
     /** Returns the servers that a machine has taken and that have not ended. */
-    listOn: (node_id: string): Promise<PlacedServer[]> => store.selectOfNode(database.queries, node_id),
+    listOn: (node_id: string): Promise<PlacedServer[]> => store.selectOnMachine(database.queries, node_id),
     /** Returns the ids of the builds of machines' servers that have not ended. */
     buildsOn: (node_ids: string[]): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_ids),
     /** Returns whether a machine has servers that have not ended. */
@@ -314,9 +314,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       const reason = await selectWaitReason(database.queries, server_id, clock.now());
       return reason && describeWait(reason);
     },
-    /** Returns which of the servers machines have been running since before a given time. */
-    async selectRunningHere(wanted: store.RunningHere): Promise<Set<string>> {
-      return new Set(await store.selectRunningHere(database.queries, wanted));
+    /** Returns which of the servers have run on these machines since before a given time, and are not ending. */
+    async selectRunningOn(wanted: store.RunningOn): Promise<Set<string>> {
+      return new Set(await store.selectRunningOn(database.queries, wanted));
     },
     /** Returns the last lines of each stream of a server, as text. */
     async lastLinesOf(server_id: string, count: number): Promise<string[]> {

@@ -8,7 +8,7 @@ import { isOutOfResources } from '../../platform/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { BuildKind, Builds } from '../builds/builds.ts';
 import type { Logs } from './logs.ts';
-import type { OwnMachine } from './placement.ts';
+import type { PlacementMachine } from './placement.ts';
 import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariables } from './rules.ts';
 import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
 import { describeFailure } from './start-failure.ts';
@@ -23,12 +23,12 @@ interface StartingDependencies {
   builds: Pick<Builds, 'kindOf' | 'unpacked'>;
   runtime: Runtime;
   logs: Logs;
-  node: Pick<OwnMachine, 'api_url'>;
+  machine: Pick<PlacementMachine, 'api_url'>;
 }
 
 /** Creates the steps that start servers of this machine. */
 export function createStarting(dependencies: StartingDependencies) {
-  const { database, clock, events, tokens, builds, runtime, logs, node } = dependencies;
+  const { database, clock, events, tokens, builds, runtime, logs, machine } = dependencies;
 
   async function start(server: PlacedServer): Promise<boolean> {
     const started = await startByRuntime(server);
@@ -132,10 +132,10 @@ export function createStarting(dependencies: StartingDependencies) {
     { token_caller }: PlacedServer,
     { service_environment }: ServerProgram,
   ): Promise<Record<string, string>> {
-    const own = { ...service_environment, API_ENDPOINT: node.api_url };
+    const own = { ...service_environment, API_ENDPOINT: machine.api_url };
     if (!token_caller) return serviceVariables(own);
     const token = await tokens.issue(token_caller);
-    const deprecated = { LOBBY_TOKEN: token, MATCHMAKER_API_URL: `${node.api_url}/v1` };
+    const deprecated = { LOBBY_TOKEN: token, MATCHMAKER_API_URL: `${machine.api_url}/v1` };
     return serviceVariables({ ...own, TOKEN: token, ...deprecated });
   }
 

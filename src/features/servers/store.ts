@@ -29,8 +29,8 @@ export interface ServerFilter {
 /** The ids that name the topics of a server. */
 export type Named = Pick<ServerRow, 'server_id' | 'namespace_id'>;
 
-/** The ids that name its topics, and the one of the work in its datacenter. */
-type NamedAtPlace = Pick<ServerRow, keyof Named | 'datacenter_id'>;
+/** The ids that name the topics of a server, and the topic of the work in its datacenter. */
+type NamedInDatacenter = Pick<ServerRow, keyof Named | 'datacenter_id'>;
 
 /** Returns the topics that a change of a server bumps. */
 export const topicsOf = ({ server_id, namespace_id }: Named) => [
@@ -51,7 +51,10 @@ export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
   await tx.insert(servers).values(row);
 }
 
-/** Inserts a server unless this many servers without a lobby of its namespace wait in its datacenter. Returns whether it did. */
+/**
+ * Inserts a server unless `waiting_max` servers of its namespace without a lobby already wait in its datacenter.
+ * Returns whether it did.
+ */
 export async function insertServerIfFewWait(tx: Tx, row: ServerRow, waiting_max: number): Promise<boolean> {
   const { namespace_id, datacenter_id } = row;
   await touch(tx, [...topicsOf(row), topics.work(datacenter_id)]);
@@ -212,7 +215,7 @@ async function selectOpenOfChain(
 
 /** Marks all servers of a machine to be ended, by `kill_at` at the latest. */
 export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
-  const of_node = await selectOfNode(tx, node_id);
+  const of_node = await selectOnMachine(tx, node_id);
   const work_topics = of_node.map(({ datacenter_id }) => topics.work(datacenter_id));
   await touch(tx, [...of_node.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
   await tx
@@ -252,7 +255,7 @@ export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): 
 
 /** Marks those servers of a machine to be ended that no lobby has, each within its own timeout. Returns how many. */
 export async function destroyWithoutLobby(tx: Tx, node_id: string, now: Date): Promise<number> {
-  const of_node = (await selectOfNode(tx, node_id)).filter((one) => !one.token_caller && !one.destroyed_at);
+  const of_node = (await selectOnMachine(tx, node_id)).filter((one) => !one.token_caller && !one.destroyed_at);
   if (of_node.length === 0) return 0;
   const work_topics = of_node.map(({ datacenter_id }) => topics.work(datacenter_id));
   await touch(tx, [...of_node.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
@@ -289,7 +292,7 @@ export function machineOf(server_id: Column): SQL {
   )`;
 }
 
-/** Returns how many servers machines have that have not ended, by machine. */
+/** Returns how many servers each machine has that have not ended. */
 export async function countByMachine(queries: Queries): Promise<Map<string, number>> {
   const rows = await queries
     .select({ node_id: servers.node_id, count: sql<number>`count(*)::int` })
@@ -317,7 +320,7 @@ export async function selectBuildsOn(queries: Queries, node_ids: string[]): Prom
 }
 
 /** Returns the servers that a machine has taken and that have not ended. */
-export async function selectOfNode(queries: Queries, node_id: string): Promise<PlacedServer[]> {
+export async function selectOnMachine(queries: Queries, node_id: string): Promise<PlacedServer[]> {
   return await queries
     .select(PLACED_COLUMNS)
     .from(servers)
@@ -345,16 +348,16 @@ export async function selectNotEnded(queries: Queries, server_ids: string[]): Pr
   return new Set(rows.map(({ server_id }) => server_id));
 }
 
-export interface RunningHere {
+export interface RunningOn {
   node_ids: string[];
   server_ids: string[];
   started_before: Date;
 }
 
-/** Returns which of the servers machines have been running since before a given time and are not ending. */
-export async function selectRunningHere(
+/** Returns which of the servers have run on these machines since before a given time, and are not ending. */
+export async function selectRunningOn(
   queries: Queries,
-  { node_ids, server_ids, started_before }: RunningHere,
+  { node_ids, server_ids, started_before }: RunningOn,
 ): Promise<string[]> {
   const rows = await queries
     .select({ server_id: servers.server_id })
@@ -409,7 +412,7 @@ const ID = { server_id: servers.server_id };
 const isNotEnded = (server_id: string) => and(eq(servers.server_id, server_id), isNull(servers.ended_at));
 
 /** Records that a server cannot run. It ends with this reason. */
-export async function setFailed(tx: Tx, server: NamedAtPlace, failure: string, now: Date): Promise<void> {
+export async function setFailed(tx: Tx, server: NamedInDatacenter, failure: string, now: Date): Promise<void> {
   const { server_id, datacenter_id } = server;
   await touch(tx, [...topicsOf(server), topics.serversEnding(), topics.work(datacenter_id)]);
   await tx

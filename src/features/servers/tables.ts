@@ -258,7 +258,7 @@ export const serverSamples = pgTable(
     cpu_ms: integer().array().notNull(),
     /** The most in each minute. Elements are null where it is unknown. */
     memory_kib: integer().array().$type<(number | null)[]>().notNull(),
-    /** Elements are null for a server without a network of its own. */
+    /** Elements are null if the runtime does not count the traffic of the server. */
     received_bytes: bigint({ mode: 'number' }).array().$type<(number | null)[]>().notNull(),
     sent_bytes: bigint({ mode: 'number' }).array().$type<(number | null)[]>().notNull(),
   },
@@ -276,7 +276,7 @@ export interface UsageSample {
   cpu_ms: number;
   /** The most of all readings; null if it is unknown. */
   memory_bytes: number | null;
-  /** Null for a server without a network of its own. */
+  /** Null if the runtime does not count the traffic of the server. */
   received_bytes: number | null;
   sent_bytes: number | null;
 }

@@ -69,12 +69,12 @@ export function shareRoom(waiting: WaitingNamespace[], machine: MachineRoom): Tu
   const of_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
   const of_group = new Counts(running.map(({ group_id }) => group_id));
   const chosen = new Counts([]);
-  const has_quota_left = ({ group_id }: WaitingNamespace) => of_group.get(group_id) < servers_per_group_max;
+  const hasQuotaLeft = ({ group_id }: WaitingNamespace) => of_group.get(group_id) < servers_per_group_max;
   const free = servers_max - running.length;
   const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
 
   const canTake = (one: WaitingNamespace) =>
-    chosen.get(one.namespace_id) < one.waiting && has_quota_left(one) && findLack(left, one.needs) === undefined;
+    chosen.get(one.namespace_id) < one.waiting && hasQuotaLeft(one) && findLack(left, one.needs) === undefined;
 
   for (let turns = Math.min(free, taken_at_once_max); turns > 0; turns -= 1) {
     const candidates = oldest_first.filter(canTake);
@@ -93,7 +93,7 @@ export function shareRoom(waiting: WaitingNamespace[], machine: MachineRoom): Tu
   const is_full = free <= chosen.sum;
   const wait_reasons = waiting.flatMap((one): [string, WaitReason][] => {
     if (chosen.get(one.namespace_id) > 0) return [];
-    if (!has_quota_left(one)) return [[one.namespace_id, 'group_quota']];
+    if (!hasQuotaLeft(one)) return [[one.namespace_id, 'group_quota']];
     const reason = is_full ? 'machine_full' : findLack(left, one.needs);
     return reason === undefined ? [] : [[one.namespace_id, reason]];
   });
@@ -157,7 +157,7 @@ export function describeWait(reason: WaitReason): string {
     case 'machine_full':
       return 'each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
     case 'no_ports':
-      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS), or its port ranges have more than 100 of them or one that another server has; a port stays unused for a minute after its server has ended: try again later, or ask the operator for more';
+      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS), or its port ranges have more than 100 of these ports or overlap a port of another server; a port stays unused for a minute after its server has ended: try again later, or ask the operator for more';
     case 'no_resources':
       return 'each machine of this region has too little processor time or memory left for it (MUSTER_RESOURCES_PERCENT): try again later, use a smaller tier, or ask the operator for more';
     case 'machines_draining':

@@ -17,7 +17,10 @@ const NAMESPACES_MAX = 10_000;
 /** Twice the longest pause before a restart, for clocks that differ a little. */
 const PAUSE_MS_MAX = 120_000;
 
-/** Returns a condition: a server has no pause before its start, or it is over. A clock that was set back lengthens none. */
+/**
+ * Returns a condition: a server has no pause before its start, or the pause is over. A pause that would last longer
+ * than `PAUSE_MS_MAX` counts as over, because the clock was set back.
+ */
 function isDue(start_after: SQL, now: Date): SQL {
   const latest = new Date(now.getTime() + PAUSE_MS_MAX);
   return sql`coalesce(${start_after} <= ${timestamptz(now)} or ${start_after} > ${timestamptz(latest)}, true)`;
@@ -41,7 +44,7 @@ export interface RoomFilter {
   node_id: string;
   room: Room;
   range_ports: { min: number; max: number };
-  /** Most of these ports in the ranges of a server. */
+  /** Maximum of these ports in the ranges of one server. */
   range_ports_max: number;
   relayed: ReadonlySet<ServerPort['protocol']>;
 }
@@ -86,9 +89,9 @@ export interface WaitingRow {
   wait_reason: WaitReason | null;
   /** What it needs. */
   first: Needs;
-  /** What the first one needs for which the machine has room; null if there is none. */
+  /** What the first server needs that the machine has room for; null if there is none. */
   next: Needs | null;
-  /** How many wait for which the machine has room, counted up to a limit. */
+  /** How many waiting servers the machine has room for, counted up to a limit. */
   waiting: number;
 }
 

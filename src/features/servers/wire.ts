@@ -45,7 +45,8 @@ const RestartPolicy = oneOf('RestartPolicy', ['never', 'on_crash'], {
 const RestartsMax = Type.Integer({
   minimum: 1,
   maximum: 1_000,
-  description: 'How often in a row; it counts anew after a server has run for 10 minutes. By default 10.',
+  description:
+    'Maximum of restarts in a row, 10 by default. The count starts again after a server has run for 10 minutes.',
 });
 
 export const CreateServerBody = Type.Object({
@@ -215,7 +216,9 @@ export const LogsQuery = Type.Object({
   query_start_ts: Type.Optional(Moment),
   first_line: Type.Optional(LineNumber),
   search_text: Type.Optional(SearchText),
-  search_case_sensitive: Type.Optional(Type.Boolean({ description: 'Of `search_text`; by default false.' })),
+  search_case_sensitive: Type.Optional(
+    Type.Boolean({ description: 'Whether upper and lower case of `search_text` must match; by default false.' }),
+  ),
 });
 export const LogsAnswer = Type.Object({
   lines: Type.Array(Type.String({ description: 'The bytes of a line, in base64.' })),
@@ -249,7 +252,7 @@ export const LogSearchAnswer = Type.Object({
   end_line: Type.Integer({ description: 'The number after that of the last line of the stream.' }),
 });
 
-const OWN_NETWORK = 'Only of a server with a network of its own.';
+const IF_COUNTED = 'Only for a server whose network traffic is counted.';
 export const UsageAnswer = Type.Object({
   resources: Resources,
   samples: Type.Array(
@@ -260,8 +263,8 @@ export const UsageAnswer = Type.Object({
         memory: Type.Optional(
           Type.Number({ minimum: 0, description: 'MiB (1,048,576 bytes): the most in this minute.' }),
         ),
-        received_bytes: Type.Optional(Type.Integer({ minimum: 0, description: OWN_NETWORK })),
-        sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: OWN_NETWORK })),
+        received_bytes: Type.Optional(Type.Integer({ minimum: 0, description: IF_COUNTED })),
+        sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: IF_COUNTED })),
       },
       { title: 'UsageSample' },
     ),

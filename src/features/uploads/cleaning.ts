@@ -1,6 +1,6 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import { isBackupRunning } from '../../platform/database/turn.ts';
+import { isBackupRunning } from '../../platform/database/unless-locked.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { Objects } from '../../platform/objects/objects.ts';

@@ -139,7 +139,7 @@ export async function selectUploads(queries: Queries, game_id: string, kind: Upl
 /** The exclusive right of a request to complete an upload. A later claim has a later end, so the end tells them apart. */
 export interface CompletionLease {
   upload_id: string;
-  /** Its end, and the ends that it has if requests to extend it succeed. */
+  /** Its end, and the ends that it may have because requests to extend it are unanswered. */
   ends: readonly Date[];
 }
 

@@ -36,8 +36,8 @@ export type { UploadFileRow, UploadKind, UploadRow } from './tables.ts';
 const COMPLETION_LEASE_MS = 30_000;
 const COMPLETION_RENEWED_EVERY_MS = 5_000;
 /**
- * Maximum number of ends that a lease remembers while requests to extend it are unanswered. More than that are not sent
- * before it ends.
+ * Maximum number of possible ends that a lease remembers, one for each unanswered request to extend it. The lease is over
+ * before more are sent.
  */
 const LEASE_ENDS_MAX = 16;
 const DAY_MS = 24 * 3_600_000;
@@ -354,7 +354,7 @@ async function* checked(
   throw new ServiceError('UPLOAD_INVALID', { error: `${JSON.stringify(path)} does not have its announced sha256` });
 }
 
-/** Returns the own objects of the files. Throws UPLOAD_INCOMPLETE if one is missing or has another size than announced. */
+/** Returns the own objects of the files. Throws UPLOAD_INCOMPLETE if one is missing, or its size differs from the announced one. */
 function keysOf(files: UploadFileRow[], splitting: Splitting, stored: Map<string, number>): Set<string> {
   const keys = new Set<string>();
   for (const { part, key } of files

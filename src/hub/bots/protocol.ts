@@ -6,7 +6,7 @@ export const NEEDS_TLS = "A proof of work needs a page over https, or a browser 
 export const WITHOUT_CRYPTOGRAPHY = 'NO_PROOF_OF_WORK';
 
 /** What the page asks of a worker: that bots play, or that it solves a proof of work. */
-export type WorkerOrder = BotsOrder | { challenge: Challenge };
+export type WorkerTask = BotsTask | { challenge: Challenge };
 
 /** A solved proof of work, as requests for seats carry it. */
 export interface SolvedWork {
@@ -14,7 +14,7 @@ export interface SolvedWork {
 }
 
 /** What the page asks of the bots. */
-export interface BotsOrder {
+export interface BotsTask {
   count: number;
   /** Public token of the namespace. */
   token: string;

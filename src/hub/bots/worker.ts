@@ -3,7 +3,7 @@
 import { type BotSeat, toSocketUrl } from '../../shared/ports.ts';
 import { ANSWER_WITHIN_MS } from '../../shared/request-time.ts';
 import { solveWork } from './proof-of-work.ts';
-import { type BotsOrder, WITHOUT_CRYPTOGRAPHY, type WorkerOrder } from './protocol.ts';
+import { type BotsTask, WITHOUT_CRYPTOGRAPHY, type WorkerTask } from './protocol.ts';
 import { Tally } from './tally.ts';
 
 const REPORT_EVERY_MS = 250;
@@ -30,30 +30,30 @@ const takeFindTurn = createTurns(FINDS_AT_ONCE);
 const takeSocketTurn = createTurns(SOCKETS_OPENING_MAX);
 let sockets = 0;
 
-addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
+addEventListener('message', ({ data }: MessageEvent<WorkerTask>) => {
   if ('challenge' in data) void solveWork(data.challenge).then(postMessage, reportError);
   else startBots(data);
 });
 
-function startBots(order: BotsOrder): void {
-  for (let bot = 0; bot < order.count; bot += 1) play(order, bot * START_EVERY_MS).catch(reportError);
+function startBots(task: BotsTask): void {
+  for (let bot = 0; bot < task.count; bot += 1) play(task, bot * START_EVERY_MS).catch(reportError);
   setInterval(() => postMessage(tally.report()), REPORT_EVERY_MS);
 }
 
 /** Plays as one bot, again and again, until the page ends the worker. */
-async function play(order: BotsOrder, delay_ms: number): Promise<void> {
+async function play(task: BotsTask, delay_ms: number): Promise<void> {
   await pause(delay_ms);
   for (;;) {
     tally.waiting += 1;
-    const seat = await takeFindTurn(() => find(order));
+    const seat = await takeFindTurn(() => find(task));
     tally.waiting -= 1;
-    if (seat) await stay(seat, order);
+    if (seat) await stay(seat, task);
     else await pause(PAUSE_AFTER_REFUSAL_MS * (1 + Math.random()));
   }
 }
 
 /** Returns a seat; undefined if the find was refused. */
-async function find({ token, find: body }: BotsOrder): Promise<Seat | undefined> {
+async function find({ token, find: body }: BotsTask): Promise<Seat | undefined> {
   const started = performance.now();
   let answer = await send('POST', '/matchmaker/lobbies/find', token, body);
   if (answer.body.code === 'CAPTCHA_CAPTCHA_REQUIRED' && answer.body.metadata?.pow) {
@@ -78,7 +78,7 @@ async function waitAfterRefusal({ status, body, retry_after_ms }: Answered): Pro
 }
 
 /** Connects to a seat's game server, stays for a while, and leaves. */
-async function stay(seat: Seat, { socket_labels }: BotsOrder): Promise<void> {
+async function stay(seat: Seat, { socket_labels }: BotsTask): Promise<void> {
   const url = toSocketUrl(seat, socket_labels);
   if (url === undefined) {
     tally.without_port += 1;

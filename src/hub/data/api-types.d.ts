@@ -1543,7 +1543,7 @@ export interface components {
     JoinLobbyRequest: {
       /** Format: uuid */
       lobby_id?: string;
-      /** @description Code of the lobby, instead of lobby_id. */
+      /** @description Code of the lobby. If lobby_id is sent too, both must match. */
       code?: string;
       /** @description Number of seats in one lobby, for a party. The default is 1. */
       players?: number;
@@ -1845,7 +1845,7 @@ export interface components {
       players: components['schemas']['SeatedPlayer'][];
     };
     /**
-     * @description Why the lobby ended.
+     * @description Why the lobby stopped.
      * @enum {string}
      */
     LobbyStopReason: 'server_ended' | 'not_ready_in_time' | 'idle' | 'removed' | 'machine_lost' | 'machine_drained';
@@ -2118,7 +2118,7 @@ export interface components {
        * @constant
        */
       restart?: 'on_crash';
-      /** @description How often in a row; it counts anew after a server has run for 10 minutes. By default 10. */
+      /** @description Maximum of restarts in a row, 10 by default. The count starts again after a server has run for 10 minutes. */
       restarts_max?: number;
     };
     ServerNetwork: {
@@ -2193,7 +2193,7 @@ export interface components {
       /** @description Milliseconds. */
       kill_timeout?: number;
       restart?: components['schemas']['RestartPolicy'];
-      /** @description How often in a row; it counts anew after a server has run for 10 minutes. By default 10. */
+      /** @description Maximum of restarts in a row, 10 by default. The count starts again after a server has run for 10 minutes. */
       restarts_max?: number;
     };
     /**
@@ -2243,9 +2243,9 @@ export interface components {
       cpu: number;
       /** @description MiB (1,048,576 bytes): the most in this minute. */
       memory?: number;
-      /** @description Only of a server with a network of its own. */
+      /** @description Only for a server whose network traffic is counted. */
       received_bytes?: number;
-      /** @description Only of a server with a network of its own. */
+      /** @description Only for a server whose network traffic is counted. */
       sent_bytes?: number;
     };
     GetServerLogLinesResponse: {

@@ -45,18 +45,18 @@ export function toPath<Path extends string>(path: Path, parameters: Parameters<P
 
 /**
  * Reads a path, again and again while the service does not answer, or refuses for a passing reason, because a page has
- * nothing else to show. Gives up once `shown` is aborted. Throws Refused.
+ * nothing else to show. Gives up once `until` is aborted. Throws Refused.
  */
 export async function get<Path extends Readable>(
   path: Path,
   parameters: Parameters<Path>,
   query?: Query,
-  shown?: AbortSignal,
+  until?: AbortSignal,
 ): Promise<Answer<Path, 'get'>> {
   // A page shows why /health/ready is refused.
   const repeats = (error: unknown) => (path === '/health/ready' ? error instanceof Unreachable : isPassing(error));
-  return await untilAnswered(() => callApi('GET', toPath(path, parameters, query), { until: shown }), {
-    until: shown,
+  return await untilAnswered(() => callApi('GET', toPath(path, parameters, query), { until }), {
+    until,
     repeats,
   });
 }

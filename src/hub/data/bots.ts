@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { BotsOrder, BotsReport } from '../bots/protocol.ts';
+import type { BotsReport, BotsTask } from '../bots/protocol.ts';
 import { showOutcome } from './actions.ts';
 import { failureOf, startWorker } from './worker.ts';
 
@@ -9,9 +9,9 @@ export const are_running = signal(false);
 let worker: Worker | undefined;
 
 /** Lets bots play until they are stopped, or their worker fails, which is shown as the outcome of an action. */
-export function startBots(order: BotsOrder): void {
+export function startBots(task: BotsTask): void {
   forgetBots();
-  const started = startWorker(order);
+  const started = startWorker(task);
   worker = started;
   started.addEventListener('message', ({ data }: MessageEvent<BotsReport>) => {
     // A report may arrive after the end of its worker.

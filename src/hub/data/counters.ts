@@ -49,7 +49,7 @@ export function stepsWithin<Counts extends Pick<Step, 'start_ts'>>(
   return steps.filter(({ start_ts }) => now - Date.parse(start_ts) < WINDOWS[window]);
 }
 
-/** Returns how often requests were refused, by the code of their error, the most frequent first. */
+/** Returns how many requests were refused, by the code of their error, the most frequent first. */
 export function refusalsOf(steps: Pick<Step, 'refused'>[]): [code: string, count: number][] {
   const counts = new Map<string, number>();
   for (const { refused } of steps) {

@@ -4,7 +4,7 @@ import { run } from './actions.ts';
 import { type Answer, get, put, toPath } from './api.ts';
 import { type Game, type Namespace, versionName } from './namespaces.ts';
 import { callApi } from './session.ts';
-import { useShown } from './shown.ts';
+import { useUnmountSignal } from './unmount-signal.ts';
 
 const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
 const VERSION = '/cloud/games/{game_id}/namespaces/{namespace_id}/version';
@@ -13,7 +13,7 @@ const HISTORY = '/cloud/games/{game_id}/namespaces/{namespace_id}/version-histor
 /** A version that a namespace had, and since when. */
 export type Deployment = Answer<typeof HISTORY, 'get'>['versions'][number];
 
-/** What a namespace had; nothing before that is read, or if it cannot be read. */
+/** The versions that a namespace has had. Empty until they are read. */
 interface Deployments {
   /** The latest first. */
   deployments: Deployment[];
@@ -57,13 +57,13 @@ export function versionBefore({ namespace }: Target, deployments: Deployment[]):
 export function useDeployments(target: Target | undefined): Deployments {
   const known = useMemo(() => signal<Deployments>({ deployments: [] }), [target?.namespace.namespace_id]);
   const live = target && `${target.namespace.namespace_id} ${target.namespace.version_id}`;
-  const shown = useShown(live);
+  const unmounted = useUnmountSignal(live);
   useEffect(() => {
     if (!target) return;
     const showUnlessLeft = (next: Deployments) => {
-      if (!shown.aborted) known.value = next;
+      if (!unmounted.aborted) known.value = next;
     };
-    void get(HISTORY, scopeOf(target), {}, shown).then(
+    void get(HISTORY, scopeOf(target), {}, unmounted).then(
       ({ versions }) => showUnlessLeft({ deployments: versions }),
       (error: Error) => showUnlessLeft({ ...known.value, error }),
     );

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { Answer, Parameters, Query } from './api.ts';
-import type { Live } from './live.ts';
 import { type Rows, useRows } from './rows.ts';
+import type { WatchedAnswer } from './watched.ts';
 
 /** The running lobbies of a namespace: a list of which pages watch a window. */
 export const LOBBIES = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies';
@@ -16,7 +16,7 @@ export const SUMMARY_ONLY: Query = { count: '0' };
 const WATCHED = { count: 150, before: 25, step: 50 };
 
 interface LobbyWindow {
-  live: Signal<Live<Rows<typeof LOBBIES>>>;
+  watched: Signal<WatchedAnswer<Rows<typeof LOBBIES>>>;
   /** Moves the window to where the page is scrolled to: the index of the first row that is needed. */
   moveTo(first: number): void;
 }
@@ -26,11 +26,11 @@ export function useLobbyWindow(scope: Parameters<typeof LOBBIES>, filters: Query
   const first = useSignal(0);
   const { count, before, step } = WATCHED;
   const from = Math.max(0, Math.floor((first.value - before) / step) * step);
-  const live = useRows(LOBBIES, scope, { ...filters, from: String(from), count: String(count) });
+  const watched = useRows(LOBBIES, scope, { ...filters, from: String(from), count: String(count) });
   const moveTo = (row: number) => {
     first.value = row;
   };
-  return { live, moveTo };
+  return { watched, moveTo };
 }
 
 /** The statuses by which lobbies are filtered, with the query for each. A lobby may have several. */

@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters } from './api.ts';
-import { useShown } from './shown.ts';
+import { useUnmountSignal } from './unmount-signal.ts';
 
 const SEARCH = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-search';
 /** The time from the last key to the start of a search. */
@@ -37,15 +37,15 @@ interface Searched {
 export function useLogSearch({ parameters, stream, text, lines_max }: Searched): Signal<Search> {
   const key = JSON.stringify([parameters, stream, text]);
   const known = useMemo(() => signal(NOT_BEGUN), [key]);
-  const shown = useShown(key);
+  const unmounted = useUnmountSignal(key);
   useEffect(() => {
     if (text === '') return undefined;
     const searchOn = async () => {
-      for (let found = NOT_BEGUN; !shown.aborted && !found.is_done; known.value = found) {
+      for (let found = NOT_BEGUN; !unmounted.aborted && !found.is_done; known.value = found) {
         const { end_line, from_line, lines } = found;
         const before_line = end_line === undefined ? undefined : String(from_line);
-        const page = await get(SEARCH, parameters, { stream, search_text: text, before_line }, shown);
-        if (shown.aborted) return;
+        const page = await get(SEARCH, parameters, { stream, search_text: text, before_line }, unmounted);
+        if (unmounted.aborted) return;
         const all = [...page.lines, ...lines];
         const is_done = page.from_line === 0 || all.length >= lines_max;
         found = { lines: all, from_line: page.from_line, end_line: end_line ?? page.end_line, is_done };

@@ -15,7 +15,7 @@ export type Seat = Answer<'/matchmaker/lobbies/find', 'post'>;
 
 type Captcha = NonNullable<RequestBody<'/matchmaker/lobbies/find', 'post'>['captcha']>;
 
-/** A public token of each namespace, so that the page makes only one. */
+/** A public token of each namespace, so that the page creates only one. */
 const tokens = new Map<string, Promise<string>>();
 
 /** Sends a request for a seat, as a player's client would: it solves a proof of work if it must. Throws Refused. */

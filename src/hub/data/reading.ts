@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters, type Query, type Readable } from './api.ts';
-import { useShown } from './shown.ts';
+import { useUnmountSignal } from './unmount-signal.ts';
 
 /** A path that is read, not watched. */
 export interface Reading<Body> {
@@ -31,13 +31,13 @@ export function useReading<Path extends Readable>(
     }),
     [path, key],
   );
-  const shown = useShown(`${path} ${key}`);
+  const unmounted = useUnmountSignal(`${path} ${key}`);
   const readNow = async () => {
     attempts.begun += 1;
     const attempt = attempts.begun;
-    const answer = await get(path, parameters, query, shown).catch((error: Error) => error);
+    const answer = await get(path, parameters, query, unmounted).catch((error: Error) => error);
     // The answer to a later attempt may come first. It is the newer one.
-    if (shown.aborted || attempt < attempts.answered) return;
+    if (unmounted.aborted || attempt < attempts.answered) return;
     attempts.answered = attempt;
     read.value = answer;
   };
@@ -45,7 +45,7 @@ export function useReading<Path extends Readable>(
     let timer: ReturnType<typeof setTimeout> | undefined;
     const readOn = async () => {
       await readNow();
-      while (every_ms !== undefined && !shown.aborted) {
+      while (every_ms !== undefined && !unmounted.aborted) {
         await new Promise((resolve) => {
           timer = setTimeout(resolve, every_ms);
         });

@@ -3,8 +3,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { RowsBody } from '../../client/rows.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
 import { paced } from './frames.ts';
-import type { Live } from './live.ts';
 import { reviewSession, watcher } from './session.ts';
+import type { WatchedAnswer } from './watched.ts';
 
 /** Paths of large lists, of which a page watches a window. */
 type Listed = { [Path in Watchable]: Answer<Path, 'get'> extends { row_id: string } ? Path : never }[Watchable];
@@ -25,9 +25,9 @@ export function useRows<Path extends Listed>(
   path: Path,
   parameters: Parameters<Path> | undefined,
   query: Query,
-): Signal<Live<Rows<Path>>> {
+): Signal<WatchedAnswer<Rows<Path>>> {
   const address = parameters && toPath(path, parameters, query);
-  const known = useMemo(() => signal<Live<Rows<Path>>>({ is: 'waiting' }), [path, JSON.stringify(parameters)]);
+  const known = useMemo(() => signal<WatchedAnswer<Rows<Path>>>({ is: 'waiting' }), [path, JSON.stringify(parameters)]);
   useEffect(() => {
     if (address === undefined) return undefined;
     const from = Number(query.from ?? 0);

@@ -22,13 +22,13 @@ export type SessionState =
   | { is: 'unknown' }
   | { is: 'in' }
   | { is: 'shared'; token: string }
-  /** A link logs in someone else than the one who is logged in in this browser. */
+  /** A link logs in someone other than the bearer of this browser's session. */
   | { is: 'asked'; answer(replaces_session: boolean): void }
   | { is: 'out'; reason?: string };
 
 export const state = signal<SessionState>({ is: 'unknown' });
 /** Whether changes are pushed to the page now. */
-export const is_live = signal(false);
+export const is_connected = signal(false);
 
 interface Token {
   token: string;
@@ -76,7 +76,7 @@ async function start(until: AbortSignal): Promise<void> {
     (error: unknown) => error,
   );
   try {
-    // A link that was used before is no reason to end the session that it made.
+    // A link that was used before is no reason to end the session that it created.
     await untilAnswered(newToken, { until, repeats: isFailureOfService });
     if (until.aborted) return;
     state.value = { is: 'in' };
@@ -131,8 +131,8 @@ export function watcher(): Client {
   client ??= connect({
     url: location.origin,
     token: tokenForClient(),
-    onConnection: (is_connected) => {
-      is_live.value = is_connected;
+    onConnection: (has_connection) => {
+      is_connected.value = has_connection;
     },
     timing: { retry_max_ms: RETRY_MAX_MS },
   });
@@ -258,6 +258,6 @@ function forget(next: SessionState): void {
   client = undefined;
   token = undefined;
   requested = undefined;
-  is_live.value = false;
+  is_connected.value = false;
   state.value = next;
 }

@@ -2,7 +2,7 @@ import { type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { type Answer, get } from './api.ts';
 import { useNamespace } from './namespaces.ts';
-import { useShown } from './shown.ts';
+import { useUnmountSignal } from './unmount-signal.ts';
 
 export type Version = Answer<'/cloud/games/{game_id}/versions/{version_id}', 'get'>['version'];
 type GameModes = NonNullable<NonNullable<Version['config']['matchmaker']>['game_modes']>;
@@ -16,10 +16,10 @@ const known = new Map<string, Version>();
 /** Returns a version once it is read, or why it cannot be. */
 export function useVersion(game_id: string, version_id: string): Version | Error | undefined {
   const version = useMemo(() => signal<Version | Error | undefined>(known.get(version_id)), [version_id]);
-  const shown = useShown(version_id);
+  const unmounted = useUnmountSignal(version_id);
   useEffect(() => {
     if (version.value !== undefined) return;
-    void get(VERSION, { game_id, version_id }, {}, shown).then(
+    void get(VERSION, { game_id, version_id }, {}, unmounted).then(
       ({ version: read }) => {
         known.set(version_id, read);
         version.value = read;

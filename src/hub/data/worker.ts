@@ -1,5 +1,5 @@
 import type { Challenge } from 'altcha-lib';
-import type { SolvedWork, WorkerOrder } from '../bots/protocol.ts';
+import type { SolvedWork, WorkerTask } from '../bots/protocol.ts';
 import { notLoaded } from './scripts.ts';
 
 /** The address of the worker's script, which the build of the hub fills in. */
@@ -10,10 +10,10 @@ interface TrustedTypes {
   createPolicy(name: string, rules: { createScriptURL(): string }): { createScriptURL(input: string): string };
 }
 
-/** Starts a worker with its first order. */
-export function startWorker(order: WorkerOrder): Worker {
+/** Starts a worker with its first task. */
+export function startWorker(task: WorkerTask): Worker {
   const worker = new Worker(workerAddress());
-  worker.postMessage(order);
+  worker.postMessage(task);
   return worker;
 }
 

@@ -2,13 +2,13 @@ import { Fragment } from 'preact';
 import type { Answer } from '../data/api.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { COUNTERS, refusalsOf, stepsWithin } from '../data/counters.ts';
-import { TROUBLES } from '../data/hints.ts';
-import { useLive } from '../data/live.ts';
+import { REFUSAL_PROBLEMS } from '../data/hints.ts';
 import type { Game, Namespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 import { Refused } from '../data/request.ts';
 import { hrefOf } from '../data/router.ts';
-import { is_live } from '../data/session.ts';
+import { is_connected } from '../data/session.ts';
+import { useWatched } from '../data/watched.ts';
 import { now } from '../parts/time.tsx';
 
 const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';
@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[number], 'message' | 'advice'>;
 type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];
 
-/** How many games, and namespaces of each, are watched for troubles: those with the most players, and their first ones. */
+/** How many games, and namespaces of each, are watched for problems: those with the most players, and their first ones. */
 const WATCHED_MAX = { games: 6, namespaces: 4 };
 
 /** What someone should look at: in the service, for administrators, and in games. Its styles hide it while it is empty. */
@@ -29,14 +29,14 @@ export function Attention({ games }: { games: { game_id: string }[] }) {
       <ul class="card pad stack">
         {is_administrator.value && <ServiceFindings />}
         {games.slice(0, WATCHED_MAX.games).map(({ game_id }) => (
-          <GameTroubles key={game_id} game_id={game_id} />
+          <GameProblems key={game_id} game_id={game_id} />
         ))}
       </ul>
     </section>
   );
 }
 
-/** What the service says that its operator should mend, each with what to do about it, and machines that do not answer. */
+/** What the service says that its operator should correct, each with what to do about it, and machines that do not answer. */
 function ServiceFindings() {
   const ready = useReading('/health/ready', {}, { every_ms: AGAIN_MS }).read.value;
   if (ready === undefined) return null;
@@ -49,7 +49,7 @@ function ServiceFindings() {
         </li>
       ))}
       <Machines />
-      {findings.length === 0 && is_live.value && <li class="good">The service is ready, without warnings.</li>}
+      {findings.length === 0 && is_connected.value && <li class="good">The service is ready, without warnings.</li>}
     </>
   );
 }
@@ -60,36 +60,36 @@ function reasonsOf(error: Error): Finding[] {
   return reasons ?? [{ message: error.message.replace(/\.$/, ''), advice: '' }];
 }
 
-function GameTroubles({ game_id }: { game_id: string }) {
-  const live = useLive('/cloud/games/{game_id}', { game_id }).value;
-  if (live.is !== 'here') return null;
-  const { game } = live.body;
+function GameProblems({ game_id }: { game_id: string }) {
+  const watched = useWatched('/cloud/games/{game_id}', { game_id }).value;
+  if (watched.is !== 'here') return null;
+  const { game } = watched.body;
   return (
     <>
       {game.namespaces.slice(0, WATCHED_MAX.namespaces).map((namespace) => (
         <Fragment key={namespace.namespace_id}>
           <Crashes game={game} namespace={namespace} />
-          <Troubles game={game} namespace={namespace} />
+          <RefusalProblems game={game} namespace={namespace} />
         </Fragment>
       ))}
     </>
   );
 }
 
-/** Requests for seats in a namespace that were refused within the last hour for reasons that someone can mend. */
-function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
+/** Requests for seats in a namespace that were refused within the last hour for reasons that someone can correct. */
+function RefusalProblems({ game, namespace }: { game: Game; namespace: Namespace }) {
   const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
-  const live = useLive(COUNTERS, scope, { window: 'hour' }).value;
-  if (live.is !== 'here') return null;
+  const watched = useWatched(COUNTERS, scope, { window: 'hour' }).value;
+  if (watched.is !== 'here') return null;
   const address = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
   return (
     <>
-      {refusalsOf(stepsWithin(live.body.steps, 'hour', now.value)).map(([code, count]) => {
-        const trouble = TROUBLES[code];
-        return trouble === undefined ? null : (
+      {refusalsOf(stepsWithin(watched.body.steps, 'hour', now.value)).map(([code, count]) => {
+        const problem = REFUSAL_PROBLEMS[code];
+        return problem === undefined ? null : (
           <li key={code} class="warn">
-            {game.display_name}, {namespace.name_id}: {count} refused within the last hour, because {trouble}.{' '}
-            <a href={hrefOf(address, { code })}>Why</a>
+            {game.display_name}, {namespace.name_id}: {count} {count === 1 ? 'request was' : 'requests were'} refused
+            within the last hour, because {problem}. <a href={hrefOf(address, { code })}>Why</a>
           </li>
         );
       })}
@@ -100,12 +100,12 @@ function Troubles({ game, namespace }: { game: Game; namespace: Namespace }) {
 /** Game servers of a namespace that crashed within the last hour, by the way in which they ended. */
 function Crashes({ game, namespace }: { game: Game; namespace: Namespace }) {
   const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
-  const live = useLive(CRASHES, scope).value;
-  if (live.is !== 'here') return null;
+  const watched = useWatched(CRASHES, scope).value;
+  if (watched.is !== 'here') return null;
   const address = { game: game.name_id, namespace: namespace.name_id, page: 'servers' };
   return (
     <>
-      {live.body.crashes
+      {watched.body.crashes
         .filter(({ last_end_ts }) => now.value - Date.parse(last_end_ts) < HOUR_MS)
         .map(({ summary, count, last_server_id }) => (
           <li key={summary} class="warn">

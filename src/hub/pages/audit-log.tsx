@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Answer, get, type Parameters } from '../data/api.ts';
-import { useShown } from '../data/shown.ts';
+import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { Notice } from '../parts/notice.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
@@ -21,14 +21,14 @@ export function AuditLog<Path extends AuditPath>({ path, parameters }: AuditLogP
   const next = useSignal<string | undefined>(undefined);
   const error = useSignal<Error | undefined>(undefined);
   const is_loading = useSignal(false);
-  const shown = useShown();
+  const unmounted = useUnmountSignal();
   const load = async (before?: string) => {
     // A second click before the answer would show the same page twice.
     if (is_loading.value) return;
     is_loading.value = true;
     error.value = undefined;
     try {
-      const page: Page = await get(path as AuditPath, parameters as Parameters<AuditPath>, { before }, shown);
+      const page: Page = await get(path as AuditPath, parameters as Parameters<AuditPath>, { before }, unmounted);
       entries.value = before === undefined ? page.entries : [...entries.value, ...page.entries];
       next.value = page.next;
     } catch (caught) {

@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
-import { useLive } from '../data/live.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
+import { useWatched } from '../data/watched.ts';
 import { Notice } from '../parts/notice.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { sizeOf } from '../parts/size.ts';
@@ -15,10 +15,10 @@ type Build = Answer<typeof BUILDS, 'get'>['builds'][number];
 /** The uploaded game servers of the game, newest first. */
 export function Builds() {
   const { scope } = useNamespace();
-  const live = useLive(BUILDS, { game_id: scope.game_id }).value;
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const { builds } = live.body;
+  const watched = useWatched(BUILDS, { game_id: scope.game_id }).value;
+  if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (watched.is === 'refused') return <Notice error={watched.error} />;
+  const { builds } = watched.body;
   if (builds.length === 0) return <p class="quiet">No builds yet.</p>;
   return (
     <Scroll>

@@ -1,5 +1,5 @@
-import { useTitle } from '../data/live.ts';
 import { useNamespace } from '../data/namespaces.ts';
+import { useTitle } from '../data/watched.ts';
 import { AuditLog } from './audit-log.tsx';
 
 /** Who changed what of the game, in all of its namespaces. */

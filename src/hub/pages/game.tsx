@@ -1,8 +1,8 @@
-import { useLive, useTitle } from '../data/live.ts';
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
 import { type Game, type Namespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { WithGame } from './with-namespace.tsx';
@@ -50,7 +50,7 @@ function Namespaces({ game }: { game: Game }) {
       {is_new && (
         <div class="card pad stack">
           <h2>Nothing is deployed yet</h2>
-          <p>In the folder of the game, this uploads it, tries it and puts it online:</p>
+          <p>In the folder of the game, this uploads it, checks it and puts it live:</p>
           <Copyable text={`muster deploy prod --game ${game.name_id} --url ${location.origin}`} />
         </div>
       )}
@@ -80,10 +80,10 @@ function NamespaceCard({ game, namespace, is_watched }: NamespaceProps & { is_wa
 }
 
 function Players({ game: { game_id }, namespace: { namespace_id } }: NamespaceProps) {
-  const live = useRows(LOBBIES, { game_id, namespace_id }, SUMMARY_ONLY).value;
-  if (live.is === 'refused') return <p class="bad">{live.error.message}</p>;
-  if (live.is === 'waiting') return <p class="quiet">…</p>;
-  const { lobbies, players } = live.body.summary;
+  const watched = useRows(LOBBIES, { game_id, namespace_id }, SUMMARY_ONLY).value;
+  if (watched.is === 'refused') return <p class="bad">{watched.error.message}</p>;
+  if (watched.is === 'waiting') return <p class="quiet">…</p>;
+  const { lobbies, players } = watched.body.summary;
   return (
     <p>
       <strong>{players}</strong> {players === 1 ? 'player' : 'players'} in <strong>{lobbies}</strong>{' '}
@@ -96,7 +96,7 @@ function Players({ game: { game_id }, namespace: { namespace_id } }: NamespacePr
 function Failures({ game, namespace }: NamespaceProps) {
   const { namespace_id } = namespace;
   const { game_id } = game;
-  const past = useLive('/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', {
+  const past = useWatched('/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', {
     game_id,
     namespace_id,
   }).value;

@@ -1,5 +1,5 @@
 import type { Answer } from '../data/api.ts';
-import { useLive, useTitle } from '../data/live.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Figures } from '../parts/figures.tsx';
 import { RefusedPage } from './refused.tsx';
 import { Members } from './settings-members.tsx';
@@ -8,10 +8,10 @@ const PROFILE = '/group/groups/{group_id}/profile';
 
 /** The profile of a group, to which `external.profile` of the API leads. */
 export function GroupPage({ group_id }: { group_id: string }) {
-  const live = useLive(PROFILE, { group_id }).value;
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <RefusedPage error={live.error} what="group" />;
-  return <Profile group={live.body.group} />;
+  const watched = useWatched(PROFILE, { group_id }).value;
+  if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (watched.is === 'refused') return <RefusedPage error={watched.error} what="group" />;
+  return <Profile group={watched.body.group} />;
 }
 
 function Profile({ group }: { group: Answer<typeof PROFILE, 'get'>['group'] }) {

@@ -2,9 +2,9 @@ import { useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { COUNTERS, type Counted, linesOf, refusalsOf, stepsWithin, WINDOWS, type Window } from '../data/counters.ts';
 import { useDeployments } from '../data/deployments.ts';
-import { useLive } from '../data/live.ts';
 import { useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf, search } from '../data/router.ts';
+import { useWatched } from '../data/watched.ts';
 import { Chart } from '../parts/chart.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -19,12 +19,15 @@ const OTHERS: Window[] = ['hour', 'week'];
 export function History() {
   const { scope } = useNamespace();
   const window = OTHERS.find((one) => one === search.value.get('over')) ?? 'day';
-  const live = useLive(COUNTERS, scope, { window }).value;
+  const watched = useWatched(COUNTERS, scope, { window }).value;
   // No new answer comes while nothing happens, so the window of this one moves on by itself.
   const minute = useComputed(() => Math.floor(now.value / MINUTE_MS)).value;
   const counted = useMemo(
-    () => (live.is === 'here' ? { ...live.body, steps: stepsWithin(live.body.steps, window, Date.now()) } : undefined),
-    [live, window, minute],
+    () =>
+      watched.is === 'here'
+        ? { ...watched.body, steps: stepsWithin(watched.body.steps, window, Date.now()) }
+        : undefined,
+    [watched, window, minute],
   );
   return (
     <section class="card pad stack" aria-label="History">
@@ -32,7 +35,7 @@ export function History() {
         <Choice name="over" label="Players over" options={OTHERS.map((one) => [one, TEXTS[one]])} none={TEXTS.day} />
         {counted && <Requests of={counted} />}
       </div>
-      {live.is === 'refused' && <Notice error={live.error} />}
+      {watched.is === 'refused' && <Notice error={watched.error} />}
       {counted && counted.steps.length > 0 && <PlayersChart of={counted} window={window} />}
       {counted && <Refusals of={counted} />}
     </section>

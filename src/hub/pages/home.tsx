@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
-import { useLive, useTitle } from '../data/live.ts';
 import { hrefOf } from '../data/router.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -11,11 +11,11 @@ type Game = Answer<'/cloud/games', 'get'>['games'][number];
 
 /** All games of the caller, with their players now. */
 export function HomePage() {
-  const live = useLive('/cloud/games', {}).value;
+  const watched = useWatched('/cloud/games', {}).value;
   useTitle(() => 'Games · Muster');
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const { games } = live.body;
+  if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (watched.is === 'refused') return <Notice error={watched.error} />;
+  const { games } = watched.body;
   const sorted = games.toSorted((one, other) => other.total_player_count - one.total_player_count);
   const players = games.reduce((sum, { total_player_count }) => sum + total_player_count, 0);
   return (
@@ -53,7 +53,7 @@ function NoGames() {
   return (
     <div class="card pad stack">
       <h2>You have no game yet</h2>
-      <p>In the folder of a game, this writes muster.yaml and puts the game online:</p>
+      <p>In the folder of a game, this writes muster.yaml and puts the game live:</p>
       <Copyable text={`muster login ${location.origin}`} />
       <Copyable text="muster init && muster deploy" />
     </div>

@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact';
 import { useAction } from '../data/actions.ts';
 import { put, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { useTitle } from '../data/live.ts';
 import {
   badgesOf,
   type LOBBIES,
@@ -18,6 +17,7 @@ import { tokenFor } from '../data/players.ts';
 import { hrefOf, search } from '../data/router.ts';
 import type { Rows as RowsOf } from '../data/rows.ts';
 import { gameModesOf, useLiveVersion } from '../data/versions.ts';
+import { useTitle } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
@@ -55,8 +55,8 @@ function Lobbies({ children }: { children: ComponentChildren }) {
   const { namespace, scope } = useNamespace();
   const of = (name: string) => search.value.get(name) ?? '';
   const filters = { text: of('find'), mode: of('mode'), region: of('region'), status: of('status') };
-  const { live, moveTo } = useLobbyWindow(scope, queryOf(filters, namespace.version_id));
-  const known = live.value;
+  const { watched, moveTo } = useLobbyWindow(scope, queryOf(filters, namespace.version_id));
+  const known = watched.value;
   if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (known.is === 'refused') return <Notice error={known.error} />;
   const { summary } = known.body;
@@ -216,7 +216,7 @@ function NoLobbies() {
     return (
       <div class="card pad stack">
         <h2>This namespace has no game modes yet</h2>
-        <p>In the folder of the game, this puts it online here:</p>
+        <p>In the folder of the game, this puts it live here:</p>
         <Copyable text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
       </div>
     );
@@ -236,7 +236,7 @@ function NoLobbies() {
       {may_act.value && token.value === 'PUBLIC_TOKEN' && (
         <div class="row">
           <button type="button" disabled={is_busy.value} onClick={() => void makeToken()}>
-            Make a public token for it
+            Create a public token for it
           </button>
         </div>
       )}

@@ -1,8 +1,8 @@
 import { useDeployments } from '../data/deployments.ts';
-import { useLive, useTitle } from '../data/live.ts';
 import { eventsOfDeployments, eventsOfVisits, VISITS } from '../data/lobby-life.ts';
 import { regionName, shortId, useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Json } from '../parts/json.tsx';
 import { Life } from '../parts/life.tsx';
@@ -30,13 +30,13 @@ const STOP_REASONS = {
 /** A lobby, running or ended: its life, seats, server and log. */
 export function LobbyPage({ id }: { id: string }) {
   const { game, namespace, scope, environment } = useNamespace();
-  const past = useLive(ONE, { ...scope, lobby_id: id }).value;
-  const details = useLive(DETAILS, { ...scope, lobby_id: id }).value;
-  const servers = useLive(SERVERS, environment, {
+  const past = useWatched(ONE, { ...scope, lobby_id: id }).value;
+  const details = useWatched(DETAILS, { ...scope, lobby_id: id }).value;
+  const servers = useWatched(SERVERS, environment, {
     include_destroyed: 'true',
     tags_json: JSON.stringify({ lobby_id: id }),
   }).value;
-  const visits = useLive(VISITS, { ...scope, lobby_id: id }).value;
+  const visits = useWatched(VISITS, { ...scope, lobby_id: id }).value;
   const { deployments } = useDeployments({ game, namespace });
   useTitle(() => `Lobby ${shortId(id)} · ${game.display_name} · Muster`);
   if (past.is === 'waiting') return <p class="quiet">Loading …</p>;

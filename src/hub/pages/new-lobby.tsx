@@ -4,7 +4,7 @@ import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { addressOf, requestSeat, type Seat } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
-import { useShown } from '../data/shown.ts';
+import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { type GameMode, gameModesOf, useGameMode, useLiveVersion } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
@@ -13,7 +13,7 @@ import { Field, TextField } from '../parts/fields.tsx';
 /** The most seats that a lobby of any game mode has. */
 const SEATS_MAX = 256;
 
-/** A button that makes a lobby by hand, with a seat for its maker. */
+/** A button that creates a lobby by hand, with a seat for its creator. */
 export function NewLobby() {
   const dialog = useDialog();
   const version = useLiveVersion();
@@ -30,7 +30,7 @@ export function NewLobby() {
       <button type="button" onClick={dialog.open}>
         New lobby
       </button>
-      <Dialog of={dialog} title={made.value ? 'The lobby is ready' : 'Make a lobby'} onClose={reset}>
+      <Dialog of={dialog} title={made.value ? 'The lobby is ready' : 'Create a lobby'} onClose={reset}>
         {made.value ? (
           <NewSeat seat={made.value} />
         ) : version === undefined ? (
@@ -57,7 +57,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
   const players = useSignal('');
   const has_seats = modes[mode.value]?.allow_dynamic_max_players === true;
   const { is_busy, act } = useAction();
-  const shown = useShown();
+  const unmounted = useUnmountSignal();
   const make = async (event: Event) => {
     event.preventDefault();
     await act(undefined, async () => {
@@ -67,7 +67,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
         ...(has_seats && players.value !== '' && { max_players: Number(players.value) }),
       });
       // The user may have closed the dialog, and opened it again for another lobby.
-      if (shown.aborted) showOutcome({ done: `Lobby ${shortId(seat.lobby.lobby_id)} was made.` });
+      if (unmounted.aborted) showOutcome({ done: `Lobby ${shortId(seat.lobby.lobby_id)} was created.` });
       else onMade(seat);
     });
   };
@@ -85,7 +85,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
       {has_seats && <TextField label="Seats" value={players} max={SEATS_MAX} placeholder="as the game mode says" />}
       <p class="quiet">You get a seat in it. The seat is freed if you do not connect in time.</p>
       <button type="submit" class="main" disabled={is_busy.value}>
-        {is_busy.value ? 'Waiting until it is ready …' : 'Make it'}
+        {is_busy.value ? 'Waiting until it is ready …' : 'Create it'}
       </button>
     </form>
   );

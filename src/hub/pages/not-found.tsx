@@ -1,4 +1,4 @@
-import { useTitle } from '../data/live.ts';
+import { useTitle } from '../data/watched.ts';
 
 /** Shown for an address that leads to nothing. */
 export function NotFoundPage({ what = 'page' }: { what?: string }) {

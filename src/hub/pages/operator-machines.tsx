@@ -11,7 +11,7 @@ import { Age } from '../parts/time.tsx';
 
 const MACHINES = '/cloud/machines';
 const DRAIN = '/cloud/machines/{machine_id}/drain';
-/** Machines cannot be watched: their beats change all the time. */
+/** Machines cannot be watched: their heartbeats change all the time. */
 const AGAIN_MS = 5_000;
 const MINUTE_MS = 60_000;
 /** The longest time that a drain may take: a week. */
@@ -33,7 +33,7 @@ export function Machines() {
     <Section title="Machines">
       <Polled path={MACHINES} every_ms={AGAIN_MS}>
         {({ machines }, again) => (
-          <Table heads={['Machine', 'State', 'Last beat', 'Servers', 'Lobbies', 'Players', '.Actions']}>
+          <Table heads={['Machine', 'State', 'Last heartbeat', 'Servers', 'Lobbies', 'Players', '.Actions']}>
             {machines.map((machine) => (
               <MachineRow key={machine.machine_id} machine={machine} onChange={again} />
             ))}

@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
-import { useLive } from '../data/live.ts';
 import { hrefOf } from '../data/router.ts';
+import { useWatched } from '../data/watched.ts';
 import { Polled } from '../parts/polled.tsx';
 import { Process } from '../parts/process.tsx';
 import { Section } from '../parts/section.tsx';
@@ -72,7 +72,7 @@ export function Queue() {
 
 /** A namespace is a link if its game is one of the administrator's own: others have no page. */
 function QueueTable({ namespaces }: { namespaces: WaitingNamespace[] }) {
-  const own = useLive('/cloud/games', {}).value;
+  const own = useWatched('/cloud/games', {}).value;
   const own_games = own.is === 'here' ? own.body.games.map(({ name_id }) => name_id) : [];
   return (
     <Table heads={['Namespace', 'Finds', 'Seats', 'Longest wait']}>

@@ -1,4 +1,4 @@
-import { useTitle } from '../data/live.ts';
+import { useTitle } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Section } from '../parts/section.tsx';
 import { Attention } from './attention.tsx';

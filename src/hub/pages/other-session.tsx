@@ -1,6 +1,6 @@
 import icon from '../icon.svg';
 
-/** Asks before a link logs in someone else than the one who is logged in in this browser. */
+/** Asks before a link replaces the session of another bearer. */
 export function OtherSessionPage({ answer }: { answer(replaces_session: boolean): void }) {
   return (
     <main class="log-in">
@@ -9,7 +9,7 @@ export function OtherSessionPage({ answer }: { answer(replaces_session: boolean)
       </h1>
       <div class="card pad stack">
         <p>This link logs you in as someone else, in all tabs of this browser.</p>
-        <p class="quiet">Log in only if you or someone you trust made the link.</p>
+        <p class="quiet">Log in only if you or someone you trust created the link.</p>
         <div class="row">
           <button type="button" onClick={() => answer(true)}>
             Log in

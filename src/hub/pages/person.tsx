@@ -1,15 +1,15 @@
 import type { Answer } from '../data/api.ts';
-import { useLive, useTitle } from '../data/live.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { RefusedPage } from './refused.tsx';
 
 const PROFILE = '/identity/identities/{identity_id}/profile';
 
 /** The profile of a person or guest, to which `external.profile` of the API leads. */
 export function PersonPage({ identity_id }: { identity_id: string }) {
-  const live = useLive(PROFILE, { identity_id }).value;
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <RefusedPage error={live.error} what="person" />;
-  return <Profile person={live.body.identity} />;
+  const watched = useWatched(PROFILE, { identity_id }).value;
+  if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (watched.is === 'refused') return <RefusedPage error={watched.error} what="person" />;
+  return <Profile person={watched.body.identity} />;
 }
 
 function Profile({ person }: { person: Answer<typeof PROFILE, 'get'>['identity'] }) {

@@ -4,13 +4,13 @@ import { PASSED_OVER } from '../../shared/receipt-texts.ts';
 import { useAction } from '../data/actions.ts';
 import { get } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { useTitle } from '../data/live.ts';
 import { shortId, useNamespace, versionName } from '../data/namespaces.ts';
 import { repeatRequest } from '../data/players.ts';
 import { describeRequest, errorHref, type Receipt, stagesOf } from '../data/receipts.ts';
 import { Refused } from '../data/request.ts';
 import { goTo, hrefOf } from '../data/router.ts';
-import { useShown } from '../data/shown.ts';
+import { useUnmountSignal } from '../data/unmount-signal.ts';
+import { useTitle } from '../data/watched.ts';
 import { Bars } from '../parts/bars.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -61,7 +61,7 @@ export function ReceiptPage({ id }: { id: string }) {
           ],
           captcha && ['Captcha', describeCaptcha(captcha)],
           verification && ['Verification', describeVerification(verification)],
-          rounds > 1 && ['Rounds', `${rounds}: it lost ${rounds - 1} races for a seat`],
+          rounds > 1 && ['Rounds', `${rounds}: it lost ${rounds - 1} ${rounds === 2 ? 'race' : 'races'} for a seat`],
           ['Ray id', <code key="ray">{receipt.ray_id}</code>],
         ]}
       />
@@ -104,12 +104,12 @@ function TryVerification({ receipt: { kind, request, verification } }: { receipt
 function useReceipt(ray_id: string): Signal<Receipt | Error | undefined> {
   const { scope } = useNamespace();
   const receipt = useMemo(() => signal<Receipt | Error | undefined>(undefined), [ray_id]);
-  const shown = useShown(ray_id);
+  const unmounted = useUnmountSignal(ray_id);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const read = async (attempts_left: number) => {
-      const answer = await get(ONE, { ...scope, ray_id }, {}, shown).catch((error: Error) => error);
-      if (shown.aborted) return;
+      const answer = await get(ONE, { ...scope, ray_id }, {}, unmounted).catch((error: Error) => error);
+      if (unmounted.aborted) return;
       if (isMissing(answer) && attempts_left > 0) {
         timer = setTimeout(() => void read(attempts_left - 1), AGAIN_AFTER_MS);
       } else receipt.value = answer instanceof Error ? answer : answer.receipt;
@@ -190,14 +190,14 @@ function Considered({ of: { considered, outcome } }: { of: Receipt }) {
 function TryAgain({ receipt }: { receipt: Receipt }) {
   const { game, namespace, scope } = useNamespace();
   const { is_busy, act } = useAction();
-  const shown = useShown();
+  const unmounted = useUnmountSignal();
   if (!may_act.value) return null;
   const again = () =>
     act('The request got a seat.', async () => {
       try {
         await repeatRequest(scope, receipt);
       } catch (error) {
-        if (!(error instanceof Refused) || error.ray_id === undefined || shown.aborted) throw error;
+        if (!(error instanceof Refused) || error.ray_id === undefined || unmounted.aborted) throw error;
         goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: error.ray_id }));
         throw error;
       }

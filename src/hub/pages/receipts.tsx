@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
-import { useLive, useTitle } from '../data/live.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { describeRequest, type Receipt } from '../data/receipts.ts';
 import { goTo, hrefOf, search } from '../data/router.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Choice } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
@@ -20,13 +20,13 @@ export function ReceiptsPage() {
   const filters = search.value;
   const is_all = filters.get('show') === 'all';
   const code = filters.get('code') ?? '';
-  const live = useLive(RECEIPTS, scope, {
+  const watched = useWatched(RECEIPTS, scope, {
     ...(!is_all && { is_refused: 'true' }),
     ...(code !== '' && { code }),
   }).value;
   useTitle(() => `Why · ${namespace.name_id} · ${game.display_name} · Muster`);
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const receipts = live.is === 'here' ? live.body.receipts : [];
+  if (watched.is === 'refused') return <Notice error={watched.error} />;
+  const receipts = watched.is === 'here' ? watched.body.receipts : [];
   const codes = [
     ...new Set([...receipts.flatMap(({ outcome }) => outcome.code ?? []), ...(code ? [code] : [])]),
   ].sort();
@@ -40,9 +40,9 @@ export function ReceiptsPage() {
         <RayField />
         <Choice name="show" label="Show" options={[['all', 'also those that got a seat']]} none="refused" />
         <Choice name="code" label="Reason" options={codes.map((one) => [one, one])} />
-        <p class="quiet end">{live.is === 'here' ? `the latest ${receipts.length}` : 'Loading …'}</p>
+        <p class="quiet end">{watched.is === 'here' ? `the latest ${receipts.length}` : 'Loading …'}</p>
       </div>
-      {live.is === 'here' && receipts.length === 0 && (
+      {watched.is === 'here' && receipts.length === 0 && (
         <p class="card pad">{describeNone({ is_all, code })} New ones appear here.</p>
       )}
       {receipts.length > 0 && (

@@ -3,9 +3,9 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useEntries } from '../data/entries.ts';
-import { type Live, useLive, useTitle } from '../data/live.ts';
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
+import { useTitle, useWatched, type WatchedAnswer } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
@@ -25,14 +25,14 @@ const THOUSANDTHS = 1_000;
 export function ServerPage({ id }: { id: string }) {
   const { game, environment } = useNamespace();
   const parameters = { ...environment, server_id: id };
-  const live = useLive(SERVER, parameters).value;
+  const watched = useWatched(SERVER, parameters).value;
   const end = useEnd(id);
   const is_ending = end.is === 'here' && end.body.end === undefined;
   useTitle(() => `Server ${shortId(id)} · ${game.display_name} · Muster`);
-  if (live.is === 'refused') return <RefusedPage error={live.error} what="server" />;
+  if (watched.is === 'refused') return <RefusedPage error={watched.error} what="server" />;
   // Only both answers together say whether a server whose end was requested has ended.
-  if (live.is === 'waiting' || end.is === 'waiting') return <p class="quiet">Loading …</p>;
-  const { server } = live.body;
+  if (watched.is === 'waiting' || end.is === 'waiting') return <p class="quiet">Loading …</p>;
+  const { server } = watched.body;
   const status = statusOf(server, { is_ending });
   return (
     <>
@@ -60,8 +60,8 @@ export function ServerPage({ id }: { id: string }) {
 
 /** How a server ended, in words. */
 export function Ending({ id }: { id: string }) {
-  const live = useEnd(id);
-  const end = live.is === 'here' ? live.body.end : undefined;
+  const watched = useEnd(id);
+  const end = watched.is === 'here' ? watched.body.end : undefined;
   if (!end) return null;
   return end.has_crashed ? (
     <div class="notice" role="alert">
@@ -73,9 +73,9 @@ export function Ending({ id }: { id: string }) {
 }
 
 /** Watches how a server ended. */
-function useEnd(id: string): Live<Answer<typeof END, 'get'>> {
+function useEnd(id: string): WatchedAnswer<Answer<typeof END, 'get'>> {
   const { environment } = useNamespace();
-  return useLive(END, { ...environment, server_id: id }).value;
+  return useWatched(END, { ...environment, server_id: id }).value;
 }
 
 function EndServer({ server: { id, tags } }: { server: Server }) {

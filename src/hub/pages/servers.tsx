@@ -1,8 +1,8 @@
 import type { Answer } from '../data/api.ts';
-import { useLive, useTitle } from '../data/live.ts';
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf, search, setFilter } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Choice, TextFilter } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -53,9 +53,9 @@ export function ServersPage() {
 /** All servers that start or run. */
 function RunningServers() {
   const { environment } = useNamespace();
-  const live = useLive(SERVERS, environment).value;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const servers = live.is === 'here' ? live.body.servers : [];
+  const watched = useWatched(SERVERS, environment).value;
+  if (watched.is === 'refused') return <Notice error={watched.error} />;
+  const servers = watched.is === 'here' ? watched.body.servers : [];
   const shown = servers.filter(isWanted).map(({ id, tags, datacenter, created_at, ...server }) => ({
     id,
     tags,
@@ -63,11 +63,11 @@ function RunningServers() {
     created_at,
     status: server.started_at === undefined ? STATUSES.starting : STATUSES.running,
   }));
-  const counts = live.is === 'here' ? `${shown.length} of ${servers.length}` : 'Loading …';
+  const counts = watched.is === 'here' ? `${shown.length} of ${servers.length}` : 'Loading …';
   return (
     <>
       <Filters counts={counts} />
-      {live.is === 'here' && servers.length === 0 && <NoServers />}
+      {watched.is === 'here' && servers.length === 0 && <NoServers />}
       {servers.length > 0 && <ServerList of={shown} none="No server matches these filters." />}
     </>
   );
@@ -79,9 +79,9 @@ function EndedServers({ status }: { status: 'ending' | 'ended' }) {
   const given = search.value.get('from') ?? '';
   const from = /^\d{1,5}$/.test(given) ? Number(given) : 0;
   const query = { status, from: String(from), count: String(PAGE_COUNT + 1) };
-  const live = useRows(ROWS, scope, query).value;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  const rows = live.is === 'here' ? live.body.rows : [];
+  const watched = useRows(ROWS, scope, query).value;
+  if (watched.is === 'refused') return <Notice error={watched.error} />;
+  const rows = watched.is === 'here' ? watched.body.rows : [];
   const page = rows.slice(0, PAGE_COUNT);
   const shown = page
     .map(({ server_id, tags, datacenter_id, create_ts }) => ({
@@ -96,7 +96,7 @@ function EndedServers({ status }: { status: 'ending' | 'ended' }) {
   const counts = page.length === 0 ? 'none' : `${from + 1} to ${from + page.length}`;
   return (
     <>
-      <Filters counts={live.is === 'here' ? counts : 'Loading …'} />
+      <Filters counts={watched.is === 'here' ? counts : 'Loading …'} />
       {page.length > 0 && <ServerList of={shown} none="No server of this page matches these filters." />}
       <div class="row">
         {from > 0 && (

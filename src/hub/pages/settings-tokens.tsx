@@ -22,7 +22,7 @@ const SERVICE = '/games/{game_id}/environments/{environment_id}/tokens/service';
 const REVOCABLE = ['usr', 'cloud', 'env_svc', 'share'];
 const REVOKE = '/cloud/games/{game_id}/tokens/revoke';
 
-/** Makes tokens, says what a token is, and revokes those of the game. */
+/** Creates tokens, says what a token is, and revokes those of the game. */
 export function Tokens() {
   const { scope, environment } = useNamespace();
   const { game_id } = scope;
@@ -57,7 +57,7 @@ interface NewTokenProps {
   make(): Promise<{ token: string }>;
 }
 
-/** A button that makes a token and shows it once. */
+/** A button that creates a token and shows it once. */
 function NewToken({ label, text, make }: NewTokenProps) {
   const dialog = useDialog();
   const token = useSignal('');
@@ -66,7 +66,8 @@ function NewToken({ label, text, make }: NewTokenProps) {
     act(undefined, async () => {
       const { token: made } = await make();
       if (dialog.open()) token.value = made;
-      else showOutcome({ done: 'A token was made after you left the page, so it was not shown. Make another one.' });
+      else
+        showOutcome({ done: 'A token was created after you left the page, so it was not shown. Create another one.' });
     });
   const forget = () => {
     token.value = '';

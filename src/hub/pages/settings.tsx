@@ -1,7 +1,7 @@
 import { may_act } from '../data/bearer.ts';
-import { useLive, useTitle } from '../data/live.ts';
 import { useNamespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { LimitsForm } from './settings-limits.tsx';
@@ -58,7 +58,7 @@ function Regions() {
 
 /** The members of the group, for people. A tool of one game may not see them. */
 function Group({ group_id }: { group_id: string }) {
-  const live = useLive('/group/groups/{group_id}/profile', { group_id }).value;
-  if (live.is !== 'here') return null;
-  return <Members group={live.body.group} />;
+  const watched = useWatched('/group/groups/{group_id}/profile', { group_id }).value;
+  if (watched.is !== 'here') return null;
+  return <Members group={watched.body.group} />;
 }

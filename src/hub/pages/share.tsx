@@ -8,7 +8,7 @@ import { Dialog, useDialog } from '../parts/dialog.tsx';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
 
-/** A button that makes a link by which anyone can look at the namespace, or at one lobby. */
+/** A button that creates a link by which anyone can look at the namespace, or at one lobby. */
 export function Share({ lobby_id }: { lobby_id?: string }) {
   const { scope } = useNamespace();
   const dialog = useDialog();
@@ -18,7 +18,7 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
     act(undefined, async () => {
       const share = await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) });
       if (dialog.open()) url.value = share.url;
-      else showOutcome({ done: 'A share link was made after you left the page. The settings list it.' });
+      else showOutcome({ done: 'A share link was created after you left the page. The settings list it.' });
     });
   if (!may_act.value) return null;
   return (

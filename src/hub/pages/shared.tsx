@@ -1,8 +1,8 @@
 import type { Refusal } from '../../client/wire.ts';
-import { useLive, useTitle } from '../data/live.ts';
 import { type LobbyRow, useLobbyWindow } from '../data/lobbies.ts';
 import { shortId } from '../data/namespaces.ts';
 import { followLink, hrefOf, hub_path } from '../data/router.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import icon from '../icon.svg';
 import { Facts } from '../parts/facts.tsx';
 import { Figures } from '../parts/figures.tsx';
@@ -62,8 +62,8 @@ function NotShared({ error }: { error: Refusal }) {
 
 function SharedLobbies({ scope }: { scope: Scope }) {
   const is_wide = useIsWide();
-  const { live, moveTo } = useLobbyWindow(scope);
-  const known = live.value;
+  const { watched, moveTo } = useLobbyWindow(scope);
+  const known = watched.value;
   useTitle(() => 'Lobbies · Muster');
   if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (known.is === 'refused') return <NotShared error={known.error} />;
@@ -126,11 +126,11 @@ function SharedRow({ scope, row }: { scope: Scope; row: LobbyRow }) {
 }
 
 function SharedLobby({ scope, id }: { scope: Scope; id: string }) {
-  const live = useLive(DETAILS, { ...scope, lobby_id: id }).value;
+  const watched = useWatched(DETAILS, { ...scope, lobby_id: id }).value;
   useTitle(() => `Lobby ${shortId(id)} · Muster`);
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <NotShared error={live.error} />;
-  return <Shown lobby={live.body.lobby} />;
+  if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (watched.is === 'refused') return <NotShared error={watched.error} />;
+  return <Shown lobby={watched.body.lobby} />;
 }
 
 function Shown({ lobby }: { lobby: LobbyDetails }) {

@@ -6,12 +6,12 @@ import { useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
 import { are_running, forgetBots, report, startBots, stopBots } from '../data/bots.ts';
 import { BOT_HINTS } from '../data/hints.ts';
-import { useTitle } from '../data/live.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf } from '../data/router.ts';
-import { useShown } from '../data/shown.ts';
+import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { gameModesOf, useGameMode, useLiveVersion, type Version } from '../data/versions.ts';
+import { useTitle } from '../data/watched.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { NotFoundPage } from './not-found.tsx';
@@ -26,7 +26,7 @@ export function TryPage() {
   const { game, namespace } = useNamespace();
   const version = useLiveVersion();
   useTitle(() => `Try it · ${namespace.name_id} · ${game.display_name} · Muster`);
-  const shown = useShown();
+  const unmounted = useUnmountSignal();
   useEffect(() => forgetBots, []);
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
@@ -39,13 +39,13 @@ export function TryPage() {
         <h1>Try it</h1>
         <p class="quiet">Bots find seats, connect to the game server by WebSocket, stay for some seconds, and leave.</p>
       </div>
-      <Order version={version} shown={shown} />
+      <BotsForm version={version} unmounted={unmounted} />
       {report.value && <Report of={report.value} />}
     </>
   );
 }
 
-function Order({ version, shown }: { version: Version; shown: AbortSignal }) {
+function BotsForm({ version, unmounted }: { version: Version; unmounted: AbortSignal }) {
   const { game, scope } = useNamespace();
   const modes = gameModesOf(version);
   const mode = useGameMode(modes);
@@ -65,9 +65,9 @@ function Order({ version, shown }: { version: Version; shown: AbortSignal }) {
         ...(Number(party.value) > 1 && { players: Number(party.value) }),
         ...(is_taggable && tags.value.trim() !== '' && { tags: readTags(tags.value) }),
       };
-      const order = { count: Number(count.value), find, socket_labels };
+      const task = { count: Number(count.value), find, socket_labels };
       const token = await tokenFor(scope);
-      if (!shown.aborted) startBots({ ...order, token });
+      if (!unmounted.aborted) startBots({ ...task, token });
     });
   };
   const regions = game.available_regions.map((one): [string, string] => [one.region_name_id, one.region_display_name]);

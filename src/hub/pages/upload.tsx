@@ -5,7 +5,7 @@ import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { goTo, hrefOf } from '../data/router.ts';
-import { useShown } from '../data/shown.ts';
+import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { useLiveVersion, type Version } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
@@ -13,7 +13,7 @@ import { TextField } from '../parts/fields.tsx';
 import { sizeOf } from '../parts/size.ts';
 import { type Chosen, readChosen, readDrop } from '../uploads/folder.ts';
 import { type Plan, planUpload } from '../uploads/package.ts';
-import { latest, type Order, type Progress, startUpload, stopUpload } from '../uploads/upload.ts';
+import { latest, type Progress, startUpload, stopUpload, type UploadRequest } from '../uploads/upload.ts';
 
 const PROJECT_FILE = 'muster.yaml';
 const SECRETS_SHOWN_MAX = 5;
@@ -32,7 +32,7 @@ export function Upload() {
   const upload = latest.value;
   if (!may_act.value) return null;
   // The page does one upload at a time, also across games.
-  const is_own = upload?.order.environment.game_id === scope.game_id;
+  const is_own = upload?.request.environment.game_id === scope.game_id;
   if (upload && (is_own || isRunning(upload.progress))) return <UploadProgress {...upload} />;
   const choose = (read: () => Chosen | Promise<Chosen>) =>
     act(undefined, async () => {
@@ -168,10 +168,10 @@ const STEPS = { packing: 'Packing', reading: 'Reading', sending: 'Sending' } as 
 const isRunning = ({ is }: Progress) => is !== 'done' && is !== 'failed';
 
 /** How far an upload is, and what can be done with it. */
-function UploadProgress({ order, progress }: { order: Order; progress: Progress }) {
+function UploadProgress({ request, progress }: { request: UploadRequest; progress: Progress }) {
   return (
     <div class="card pad row" role={progress.is === 'failed' ? 'alert' : 'status'}>
-      <UploadStep order={order} progress={progress} />
+      <UploadStep request={request} progress={progress} />
       <button type="button" class="small" onClick={stopUpload}>
         {isRunning(progress) ? 'Stop' : 'Close'}
       </button>
@@ -179,8 +179,8 @@ function UploadProgress({ order, progress }: { order: Order; progress: Progress 
   );
 }
 
-function UploadStep({ order, progress }: { order: Order; progress: Progress }) {
-  const { name } = order;
+function UploadStep({ request, progress }: { request: UploadRequest; progress: Progress }) {
+  const { name } = request;
   switch (progress.is) {
     case 'packing':
     case 'reading':
@@ -204,7 +204,7 @@ function UploadStep({ order, progress }: { order: Order; progress: Progress }) {
           <span class="bad">
             {name} was not uploaded: {progress.message}
           </span>
-          <button type="button" class="small" onClick={() => startUpload(order)}>
+          <button type="button" class="small" onClick={() => startUpload(request)}>
             Continue
           </button>
         </>
@@ -223,12 +223,12 @@ function UploadStep({ order, progress }: { order: Order; progress: Progress }) {
   }
 }
 
-/** Makes a version like the live one, with another build, and goes to it. */
+/** Creates a version like the live one, with another build, and goes to it. */
 function NewVersion({ build_id }: { build_id: string }) {
   const { game, namespace, scope } = useNamespace();
   const live = useLiveVersion();
   const { is_busy, act } = useAction();
-  const shown = useShown();
+  const unmounted = useUnmountSignal();
   if (live === undefined) return <span class="quiet">Loading …</span>;
   if (live instanceof Error) return <span class="quiet">The live version could not be read.</span>;
   const config = withBuild(live.config, build_id);
@@ -244,8 +244,8 @@ function NewVersion({ build_id }: { build_id: string }) {
       const { game_id } = scope;
       const { version_display_name } = await post(RESERVE, { game_id }, {});
       const { version_id } = await post(VERSIONS, { game_id }, { display_name: version_display_name, config });
-      if (shown.aborted) {
-        showOutcome({ done: `The version ${version_display_name} was made.` });
+      if (unmounted.aborted) {
+        showOutcome({ done: `The version ${version_display_name} was created.` });
         return;
       }
       stopUpload();

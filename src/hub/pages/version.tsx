@@ -1,7 +1,7 @@
-import { useTitle } from '../data/live.ts';
 import { useNamespace, versionName } from '../data/namespaces.ts';
 import { search } from '../data/router.ts';
 import { useVersion } from '../data/versions.ts';
+import { useTitle } from '../data/watched.ts';
 import { Differences } from '../parts/differences.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Json } from '../parts/json.tsx';
@@ -23,7 +23,7 @@ export function VersionPage({ id }: { id: string }) {
       <div class="head">
         <h1>{version.display_name}</h1>
         <span class="quiet">
-          made <Age of={version.create_ts} /> ago
+          created <Age of={version.create_ts} /> ago
         </span>
         <div class="end">
           <DeployButton version_id={id} />

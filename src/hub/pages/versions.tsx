@@ -1,10 +1,10 @@
 import { may_act } from '../data/bearer.ts';
 import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
-import { useTitle } from '../data/live.ts';
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
 import { type Game, useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
+import { useTitle } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Differences } from '../parts/differences.tsx';
@@ -51,7 +51,7 @@ export function VersionsPage() {
         <Upload />
         <Builds />
       </section>
-      <p class="quiet">In the folder of the game, this makes a version and deploys it here:</p>
+      <p class="quiet">In the folder of the game, this creates a version and deploys it here:</p>
       <Copyable text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
     </>
   );
@@ -120,11 +120,11 @@ function Consequences({ version_id }: { version_id: string }) {
   );
 }
 
-/** How many lobbies still run on another version than the live one. */
+/** How many lobbies still run on a version other than the live one. */
 function OldLobbies() {
   const { game, namespace, scope } = useNamespace();
-  const live = useRows(LOBBIES, scope, SUMMARY_ONLY).value;
-  const versions = live.is === 'here' ? Object.entries(live.body.summary.versions) : [];
+  const watched = useRows(LOBBIES, scope, SUMMARY_ONLY).value;
+  const versions = watched.is === 'here' ? Object.entries(watched.body.summary.versions) : [];
   const old = versions.flatMap(([version_id, total]) => (version_id === namespace.version_id ? [] : [total]));
   const lobbies = old.reduce((sum, total) => sum + total.lobbies, 0);
   const players = old.reduce((sum, total) => sum + total.players, 0);

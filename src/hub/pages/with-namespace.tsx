@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
-import { useLive } from '../data/live.ts';
 import { type Game, NamespaceContext } from '../data/namespaces.ts';
+import { useWatched } from '../data/watched.ts';
 import { Notice } from '../parts/notice.tsx';
 import { NotFoundPage } from './not-found.tsx';
 
 /** Finds a game by the name in the address, and keeps it current. */
 export function WithGame({ name, children }: { name: string; children(game: Game): ComponentChildren }) {
-  const games = useLive('/cloud/games', {}).value;
+  const games = useWatched('/cloud/games', {}).value;
   if (games.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (games.is === 'refused') return <Notice error={games.error} />;
   const found = games.body.games.find(({ name_id }) => name_id === name);
@@ -19,10 +19,10 @@ export function WithGame({ name, children }: { name: string; children(game: Game
 }
 
 function GameById({ game_id, children }: { game_id: string; children(game: Game): ComponentChildren }) {
-  const live = useLive('/cloud/games/{game_id}', { game_id }).value;
-  if (live.is === 'waiting') return <p class="quiet">Loading …</p>;
-  if (live.is === 'refused') return <Notice error={live.error} />;
-  return <>{children(live.body.game)}</>;
+  const watched = useWatched('/cloud/games/{game_id}', { game_id }).value;
+  if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
+  if (watched.is === 'refused') return <Notice error={watched.error} />;
+  return <>{children(watched.body.game)}</>;
 }
 
 interface WithNamespaceProps {

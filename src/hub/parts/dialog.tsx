@@ -1,7 +1,7 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { useShown } from '../data/shown.ts';
+import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { Outcome } from './outcome.tsx';
 
 interface Modal {
@@ -18,7 +18,7 @@ export const is_covered = signal(false);
 export function useDialog(): Modal {
   const box = useRef<HTMLDialogElement>(null);
   const is_open = useSignal(false);
-  const shown = useShown();
+  const unmounted = useUnmountSignal();
   // A link in the dialog leads away without closing it.
   useEffect(
     () => () => {
@@ -30,7 +30,7 @@ export function useDialog(): Modal {
     box,
     is_open,
     open() {
-      if (shown.aborted) return false;
+      if (unmounted.aborted) return false;
       is_open.value = true;
       is_covered.value = true;
       return true;

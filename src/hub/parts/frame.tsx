@@ -2,14 +2,14 @@ import type { ComponentChildren } from 'preact';
 import { run } from '../data/actions.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { followLink, hrefOf, hub_path, isGameName } from '../data/router.ts';
-import { is_live, logOut } from '../data/session.ts';
+import { is_connected, logOut } from '../data/session.ts';
 import icon from '../icon.svg';
 import { is_covered } from './dialog.tsx';
 import { Outcome } from './outcome.tsx';
 import { Palette } from './palette.tsx';
 import { Tabs } from './tabs.tsx';
 
-/** A page below the bar, which says where you are and whether the page is live, and lets you log out. */
+/** A page below the bar, which says where you are and whether the page is connected, and lets you log out. */
 export function Frame({ children }: { children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: links bubble up to here, and they take the keyboard
@@ -58,9 +58,9 @@ function Crumbs() {
 
 /** Whether changes are pushed to the page now. */
 export function Connection() {
-  const text = is_live.value ? 'Live' : 'Connecting …';
+  const text = is_connected.value ? 'Live' : 'Connecting …';
   return (
-    <span class={`connection ${is_live.value ? 'is-live' : ''}`} role="status">
+    <span class={`connection ${is_connected.value ? 'is-connected' : ''}`} role="status">
       {text}
     </span>
   );

@@ -4,12 +4,12 @@ import { run } from '../data/actions.ts';
 import { is_administrator, may_act } from '../data/bearer.ts';
 import { type Command, selectCommands } from '../data/commands.ts';
 import { type Deployment, deploy, type Target, useDeployments, versionBefore } from '../data/deployments.ts';
-import { useLive } from '../data/live.ts';
 import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
 import { shortId, versionName } from '../data/namespaces.ts';
 import { goTo, type HubPath, hrefOf, hub_path } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { logOut } from '../data/session.ts';
+import { useWatched } from '../data/watched.ts';
 import { Dialog, is_covered, useDialog } from './dialog.tsx';
 import { OPERATOR_TABS, operatorPath, TABS } from './tabs.tsx';
 
@@ -46,11 +46,11 @@ export function Palette() {
 
 /** The commands of what the page is about: its namespace, its game, and all games. */
 function Commands({ onDone }: { onDone(): void }) {
-  const games = useLive('/cloud/games', {}).value;
+  const games = useWatched('/cloud/games', {}).value;
   const all = games.is === 'here' ? games.body.games : [];
   const found = all.find(({ name_id }) => name_id === hub_path.value.game);
-  const live = useLive('/cloud/games/{game_id}', found && { game_id: found.game_id }).value;
-  const game = live.is === 'here' ? live.body.game : undefined;
+  const watched = useWatched('/cloud/games/{game_id}', found && { game_id: found.game_id }).value;
+  const game = watched.is === 'here' ? watched.body.game : undefined;
   const namespace = game?.namespaces.find(({ name_id }) => name_id === hub_path.value.namespace);
   const target = game && namespace && { game, namespace };
   const scope = target && { game_id: target.game.game_id, namespace_id: target.namespace.namespace_id };

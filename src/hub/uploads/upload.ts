@@ -27,7 +27,7 @@ export type Progress =
   | { is: 'failed'; message: string };
 
 /** A game server to upload, and how it is run. */
-export interface Order {
+export interface UploadRequest {
   environment: { game_id: string; environment_id: string };
   plan: Plan;
   name: string;
@@ -36,7 +36,7 @@ export interface Order {
 }
 
 /** The upload of this page; undefined before the first one. It goes on while the user looks at other pages. */
-export const latest = signal<{ order: Order; progress: Progress } | undefined>(undefined);
+export const latest = signal<{ request: UploadRequest; progress: Progress } | undefined>(undefined);
 
 let stopping = new AbortController();
 
@@ -52,14 +52,14 @@ effect(() => {
 });
 
 /** Uploads a game server: packs it, sends what is missing of it, and lets the service check it. */
-export function startUpload(order: Order): void {
+export function startUpload(request: UploadRequest): void {
   stopUpload();
   stopping = new AbortController();
   const { signal: until } = stopping;
   const show = (progress: Progress) => {
-    if (!until.aborted) latest.value = { order, progress };
+    if (!until.aborted) latest.value = { request, progress };
   };
-  upload(order, { show, until }).catch((error: unknown) => {
+  upload(request, { show, until }).catch((error: unknown) => {
     show({ is: 'failed', message: error instanceof Error ? error.message : String(error) });
   });
 }
@@ -69,9 +69,9 @@ interface Upload {
   until: AbortSignal;
 }
 
-async function upload(order: Order, { show, until }: Upload): Promise<void> {
-  const { environment, command, plan } = order;
-  const content = await packContent(order, { show, until });
+async function upload(request: UploadRequest, { show, until }: Upload): Promise<void> {
+  const { environment, command, plan } = request;
+  const content = await packContent(request, { show, until });
   const total = content.size;
   // The service runs a script by its name: the extension says whether it is TypeScript.
   const how = plan.kind === 'javascript' ? [plan.file.name, ...command] : command;
@@ -79,7 +79,7 @@ async function upload(order: Order, { show, until }: Upload): Promise<void> {
   until.throwIfAborted();
   const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest, until);
   until.throwIfAborted();
-  const { build_id, upload_id, parts } = known ?? (await prepare(order, content, digest));
+  const { build_id, upload_id, parts } = known ?? (await prepare(request, content, digest));
   const was_known = known?.is_complete === true;
   if (!was_known) {
     const missing = parts.reduce((sum, { content_length }) => sum + content_length, 0);
@@ -107,7 +107,7 @@ async function complete(request: () => Promise<unknown>, until: AbortSignal): Pr
   }
 }
 
-async function packContent({ plan, command }: Order, { show, until }: Upload): Promise<Blob> {
+async function packContent({ plan, command }: UploadRequest, { show, until }: Upload): Promise<Blob> {
   if (plan.kind !== 'folder') return plan.file;
   const total = plan.folder.files.reduce((sum, { file }) => sum + file.size, 0);
   const own = command[0]?.replace(/^\.\//, '') ?? '';
@@ -170,7 +170,7 @@ async function findKnown(
 }
 
 async function prepare(
-  { environment, plan, name, command }: Order,
+  { environment, plan, name, command }: UploadRequest,
   content: Blob,
   digest: string | undefined,
 ): Promise<Prepared> {

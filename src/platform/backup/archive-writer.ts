@@ -83,7 +83,8 @@ async function writeInto(
     await writing;
   };
   try {
-    // After a failure of `writing`, no more bytes are taken, so `filling` would wait forever.
+    // After a failure of `writing`, no more bytes are taken, so `filling` would wait forever. Only a failure of
+    // `writing` may end the race: its success never resolves here.
     await Promise.race([filling(), writing.then(() => new Promise<never>(() => {}))]);
   } catch (cause) {
     // Failures of the content, such as a lost connection to the database, have codes of the system too.

@@ -12,7 +12,7 @@ export interface LaunchOrder {
   /** The working directory. */
   directory: string;
   /** The directories of the control group to enter; none if it is not limited by one. */
-  groups: string[];
+  cgroup_directories: string[];
   /** The user, and the group with the same number; undefined to keep the service's user. */
   user_id: number | undefined;
   open_files_max: number;
@@ -38,7 +38,7 @@ const STDIN = 0;
  */
 export function launch(order: LaunchOrder, { last_file }: { last_file: number }): never {
   const { user_id, allowed } = order;
-  for (const group of order.groups) writeFile(`${group}/cgroup.procs`, '0');
+  for (const cgroup of order.cgroup_directories) writeFile(`${cgroup}/cgroup.procs`, '0');
   changeDirectory(order.directory);
   setLimit(RLIMIT_CORE, 0);
   setLimit(RLIMIT_NOFILE, order.open_files_max);
@@ -66,7 +66,7 @@ function setLimit(resource: number, wanted: number): void {
   systemCall('prlimit64', 0, resource, ptr(limits), 0);
 }
 
-/** Gives the program the usual signals. A signal that our runtime ignores would be ignored by the program too. */
+/** Gives the program the usual signals. A signal that Bun ignores would be ignored by the program too. */
 function resetSignals(): void {
   const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFile('/proc/self/status')) ?? [];
   const usual = new Uint8Array(SIGNAL_ACTION_BYTES);

@@ -11,8 +11,8 @@ export function canFilterCalls(): boolean {
 }
 
 /**
- * Refuses system calls to this thread, and to the program that it executes, forever. `filter`: from `makeSeccompFilter`.
- * `no_new_privs` must be set.
+ * Makes the kernel refuse system calls of this thread, and of the program that it executes, forever. `filter`: from
+ * `makeSeccompFilter`. `no_new_privs` must be set.
  */
 export function filterCalls(filter: Uint8Array): void {
   // struct sock_fprog: the number of instructions, and where they are.

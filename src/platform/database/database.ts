@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
-import { DEADLINES, type Deadlines, limit, limitQuery, withDeadlines } from './deadlines.ts';
+import { DEADLINES, type Deadlines, withDeadline, withDeadlines, withQueryDeadline } from './deadlines.ts';
 import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isDiskFull, isUnavailable } from './failures.ts';
@@ -27,9 +27,10 @@ const LOCK_PING_EVERY_MS = 60_000;
 type ClientOptions = postgres.Options<Record<string, never>>;
 
 /**
- * postgres.js would renew the connection after half an hour or more, and a statement would wait for that. PostgreSQL plans a
- * statement once for any number of values, because planning takes longer than a round of a few. It may plan it while the
- * tables are still empty, so the plan must use indexes: later it would scan full tables.
+ * postgres.js would renew the connection after half an hour or more, and a statement would wait for that. PostgreSQL
+ * plans a statement once for any number of values, because planning takes longer than running it for a few. It may make
+ * the plan while the tables are still empty. The plan must use indexes even then, or it would scan whole tables once
+ * they are full.
  */
 const DEDICATED: ClientOptions = {
   max_lifetime: null,
@@ -135,10 +136,10 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
     pool_max,
     queries: db,
     openDedicatedConnection({ lock_wait_max_ms, ...own_deadlines } = {}) {
-      const limits = { ...deadlines, ...own_deadlines };
+      const all_deadlines = { ...deadlines, ...own_deadlines };
       const lock_timeout = lock_wait_max_ms === undefined ? {} : { lock_timeout: lock_wait_max_ms };
       const options = { ...DEDICATED, connection: { ...DEDICATED.connection, ...lock_timeout } };
-      const { connection, end } = openDedicatedConnection(() => connect(address, 1, options), limits, onFailure);
+      const { connection, end } = openDedicatedConnection(() => connect(address, 1, options), all_deadlines, onFailure);
       opened.push({ end });
       return connection;
     },
@@ -156,10 +157,10 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       return was_full;
     },
     async listen(channel, onNotification, onConnected) {
-      const limits = { deadline_ms: deadlines.query_ms };
-      const { check } = await limit(client.listen(channel, onNotification, onConnected), limits);
+      const listening = client.listen(channel, onNotification, onConnected);
+      const { check } = await withDeadline(listening, { deadline_ms: deadlines.query_ms });
       return async () => {
-        await limitQuery(check(), deadlines, {});
+        await withQueryDeadline(check(), deadlines, {});
       };
     },
     async exclusively(lock, work, signal) {
@@ -175,8 +176,9 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       try {
         await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock, signal);
         is_working = true;
-        const limits = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
-        const connection = drizzle(withDeadlines(client_of_lock, { ...deadlines, ...limits }, { is_prepared: false }));
+        const long_deadlines = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
+        const all_deadlines = { ...deadlines, ...long_deadlines };
+        const connection = drizzle(withDeadlines(client_of_lock, all_deadlines, { is_prepared: false }));
         using _ = pingEvery(LOCK_PING_EVERY_MS, client_of_lock);
         return await work(connection, lost.signal).finally(() => lost.signal.throwIfAborted());
       } finally {

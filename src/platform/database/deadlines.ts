@@ -12,8 +12,9 @@ export interface Deadlines {
 export const DEADLINES: Deadlines = { query_ms: 12_000, pool_wait_ms: 2_000, transaction_ms: 20_000 };
 
 /**
- * A statement that has no answer for this long after it was cancelled has a silent server, as after a power failure. Only
- * another connection can reach one again: the operating system gives this one up after a quarter of an hour.
+ * If a cancelled statement has no answer after this time, its server is silent, as after a power failure. The
+ * connection is then dropped, so that a new one can be opened: the operating system would give the old one up only
+ * after a quarter of an hour.
  */
 const CANCELLED_WITHIN_MS = 2_000;
 
@@ -46,13 +47,13 @@ export function withDeadlines(
 ): postgres.Sql {
   return replace(client, {
     unsafe: (text: string, parameters: never[]) =>
-      limitQuery(client.unsafe(text, parameters, { prepare }), deadlines, listeners),
-    begin: (work: Work) => limitTransaction({ client, work, deadlines, listeners, prepare }),
+      withQueryDeadline(client.unsafe(text, parameters, { prepare }), deadlines, listeners),
+    begin: (work: Work) => transactWithDeadlines({ client, work, deadlines, listeners, prepare }),
   });
 }
 
-/** Limits the two ways in which Drizzle runs a query: it awaits the query, or its `values()`. */
-export function limitQuery(
+/** Returns a query with a deadline, for both ways in which Drizzle runs it: it awaits the query, or its `values()`. */
+export function withQueryDeadline(
   query: postgres.PendingQuery<postgres.Row[]>,
   { query_ms }: Deadlines,
   { onLate, onFailure }: Listeners,
@@ -62,12 +63,12 @@ export function limitQuery(
     dropConnectionAfter(CANCELLED_WITHIN_MS, query);
     onLate?.();
   };
-  const limits = { deadline_ms: query_ms, onLate: cancel, onFailure };
+  const call_deadline = { deadline_ms: query_ms, onLate: cancel, onFailure };
   return {
-    values: () => limit(query.values(), limits),
+    values: () => withDeadline(query.values(), call_deadline),
     // biome-ignore lint/suspicious/noThenProperty: Drizzle awaits the query itself.
     then: (resolve: (rows: postgres.Row[]) => unknown, reject: (error: unknown) => unknown) =>
-      limit(query, limits).then(resolve, reject),
+      withDeadline(query, call_deadline).then(resolve, reject),
   };
 }
 
@@ -79,7 +80,7 @@ interface Transaction {
   prepare: boolean;
 }
 
-async function limitTransaction({ client, work, deadlines, listeners, prepare }: Transaction): Promise<unknown> {
+async function transactWithDeadlines({ client, work, deadlines, listeners, prepare }: Transaction): Promise<unknown> {
   const { query_ms, pool_wait_ms, transaction_ms } = deadlines;
   const { onFailure } = listeners;
   const begun = Promise.withResolvers<void>();
@@ -100,9 +101,9 @@ async function limitTransaction({ client, work, deadlines, listeners, prepare }:
     // It may wait behind statements of others on its connection, which have their own deadlines.
     dropConnectionAfter(query_ms + CANCELLED_WITHIN_MS, transaction);
   };
-  await limit(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
+  await withDeadline(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
   const dropIfSilent = () => dropConnectionAfter(CANCELLED_WITHIN_MS, transaction);
-  return await limit(transaction, { deadline_ms: transaction_ms, onLate: dropIfSilent, onFailure });
+  return await withDeadline(transaction, { deadline_ms: transaction_ms, onLate: dropIfSilent, onFailure });
 }
 
 /** Closes the connection of a statement or transaction that has not ended after a time. */
@@ -110,14 +111,14 @@ function dropConnectionAfter(after_ms: number, late: { dropConnection(): void })
   setTimeout(() => late.dropConnection(), after_ms).unref();
 }
 
-interface Limits extends Listeners {
+interface CallDeadline extends Listeners {
   deadline_ms: number;
 }
 
 /** Returns the result of work with a deadline, after which it fails with DATABASE_BUSY. */
-export async function limit<Value>(
+export async function withDeadline<Value>(
   promise: PromiseLike<Value>,
-  { deadline_ms, onLate, onFailure }: Limits,
+  { deadline_ms, onLate, onFailure }: CallDeadline,
 ): Promise<Value> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {

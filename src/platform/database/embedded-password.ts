@@ -19,9 +19,10 @@ const FIRST_RULES = /^# PostgreSQL Client Authentication Configuration File/;
 const CLIENT_RULES_WITHOUT_PASSWORD = CLIENT_RULES.replaceAll('scram-sha-256', 'trust');
 
 /**
- * Makes the embedded PostgreSQL ask for a password, and returns how to connect. Without root, game servers run as the user
- * of the socket; they cannot read the file with the password. As root they have other users, so the server trusts its own
- * socket, unless it has had a password before. Every step may be repeated after a crash.
+ * Returns how to connect to the embedded PostgreSQL. Makes it ask for a password unless we are root. Without root, game
+ * servers run as our user and can reach the socket, but they cannot read the file with the password. As root, game
+ * servers run as other users, so PostgreSQL trusts the socket, unless it already has a password. Every step may be
+ * repeated after a crash.
  */
 export async function requirePassword(
   { connection }: Pick<EmbeddedPostgres, 'connection'>,

@@ -16,7 +16,7 @@ import {
 } from '../processes.ts';
 import { copyForNamelessUser, hasName } from './nameless-user.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
-import { becomesReady, findPostmaster, lastLines, type Postmaster, readLines, type Waiting } from './postmaster.ts';
+import { findPostmaster, lastLines, type Postmaster, readLines, type Waiting, waitUntilReady } from './postmaster.ts';
 
 const USER = 'muster';
 const SOCKET_NAME = '.s.PGSQL.5432';
@@ -151,7 +151,7 @@ async function ensureRunning(
   { known, signal }: { known?: Postmaster; signal?: AbortSignal | undefined } = {},
 ): Promise<Postmaster> {
   const found = findPostmaster(instance.cluster);
-  if (found && isUsable(found, instance.programs) && (await becomesReady(instance, found.pid, signal))) return found;
+  if (found && isUsable(found, instance.programs) && (await waitUntilReady(instance, found.pid, signal))) return found;
   signal?.throwIfAborted();
   // Stops a postmaster that cannot be used: of an earlier release, without its socket, or stopping already.
   await stop(instance.cluster);
@@ -159,7 +159,7 @@ async function ensureRunning(
   const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
   await removeLockFiles(instance.cluster, socket);
   const pid = start(instance, socket);
-  if (await becomesReady(instance, pid, signal)) return { pid, socket_directory: socket };
+  if (await waitUntilReady(instance, pid, signal)) return { pid, socket_directory: socket };
   // It may have no pid file yet, by which `stop` would find it.
   if (signal?.aborted) await stopPostmaster(pid);
   signal?.throwIfAborted();
@@ -215,7 +215,7 @@ async function initialize(
     `--wal-segsize=${wal_segment_mb}`,
   ];
   const output = openSync(log, 'a', 0o600);
-  // In its own session, as the server: a ctrl-C in the terminal is for Muster, which ends it then.
+  // In its own session, like the server: a ctrl-C in the terminal reaches only Muster, which then ends initdb.
   const initdb = Bun.spawn(command, {
     ...spawnOptions(programs, unfinished),
     ...(signal && { signal }),

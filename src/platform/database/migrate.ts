@@ -56,8 +56,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Migrates a database as far as a backup was, so that its rows fit. Throws StartError if a release that this one does not
- * know has made the backup.
+ * Applies the migrations that a backup's database had, so that its rows fit. Throws StartError if the backup has
+ * migrations that this release does not know.
  */
 export async function migrateAsFarAs(
   database: Database,

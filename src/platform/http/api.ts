@@ -57,8 +57,9 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
   const { answer, cors, receiving_servers } = parts;
   assertDenyByDefault(routes);
   assertNamedOnce(routes);
-  // Elysia looks for the path's slash after the first 7 characters of a URL, or after 11 with `standardHostname`. A host of
-  // http begins after 7 and may have one letter. In a URL of https, a slash before the host comes after 7.
+  // Elysia looks for the path's slash from character 7 of a URL on, or from 11 with `standardHostname`. An http URL
+  // needs 7, because its host begins there and may have one letter. An https URL needs 11, because its character 7 is
+  // the second slash of `https://`.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: scheme === 'https' } });
 
   const paths = splitPaths(routes);
@@ -66,10 +67,10 @@ function createRouter(options: ApiOptions, parts: ApiParts, scheme: 'http' | 'ht
   for (const route of routes) {
     const { method, path } = route;
     const pipeline = createPipeline(route, options, parts);
-    // Elysia reads the text of this function to see what it uses, so it must name these two.
     const isMismatch = createMismatchCheck(route, paths);
     const work = (exchange: Exchange, params: RawParams) =>
       isMismatch(params) ? answerUnmatched(exchange) : pipeline(exchange, params);
+    // Elysia reads the text of a handler to see what it uses, so `handle` must name `request` and `params`.
     const handle = ({ request, params }: Matched) =>
       answer(request, path, (exchange) => work(exchange, params ?? NO_PARAMS));
     api.route(method, path, handle, { detail: route.is_page ? { hide: true } : describeRoute(route) });

@@ -56,8 +56,8 @@ export function createAuthenticator(
   const readToken = createTokenReader({ tokens, rate_limiter });
 
   async function authenticateAnew(exchange: Exchange, token: string | undefined): Promise<Authenticated> {
-    const player = is_tokenless ? await authenticateByOrigin(exchange.request.headers, exchange) : undefined;
-    if (player) return player;
+    const by_origin = is_tokenless ? await authenticateByOrigin(exchange.request.headers, exchange) : undefined;
+    if (by_origin) return by_origin;
     if (token !== undefined) return { caller: (await readToken(token, exchange)).caller };
     await rate_limiter.countRefusedToken(exchange);
     throw new ServiceError('API_UNAUTHORIZED', {});

@@ -24,8 +24,8 @@ export interface Tenants {
   topicsOf(caller: Caller): MaybePromise<readonly string[]>;
 }
 
-/** A request to a route, from an authenticated caller. */
-interface UnauthorizedRequest {
+/** A request whose caller is authenticated, but not authorized yet. */
+interface AuthenticatedRequest {
   caller: Caller | undefined;
   raw_params: RawParams;
   search: URLSearchParams;
@@ -37,7 +37,7 @@ export interface Authorizer {
    * Checks that a caller may call the route: the kind of its token, whether that was revoked, and its access to the game that
    * the path names. Returns what the route gets of the request.
    */
-  authorize(request: UnauthorizedRequest): MaybePromise<AnyInput>;
+  authorize(request: AuthenticatedRequest): MaybePromise<AnyInput>;
   /** Returns how to check that again later; undefined if nothing can revoke it. */
   authorizationOf(input: AnyInput): MaybePromise<Authorization | undefined>;
 }

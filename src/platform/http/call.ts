@@ -76,7 +76,7 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
     return this.#details;
   }
 
-  /** Adds an entry to the audit log of another game, whose caller is not named. */
+  /** Adds an entry to the audit log of another game. The entry does not name the caller. */
   recordEffect(effect: EffectOnOther): void {
     this.#effects = [...this.#effects, effect];
   }

@@ -71,11 +71,15 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
   let next_check_at = 0;
   let last_free = 0;
 
-  /** Returns whether one address may have too many connections, or few descriptors may be free. */
-  function mayExceed(): boolean {
+  /** Returns how many descriptors are free; undefined if they cannot be counted without reading them. */
+  function countFree(): number | undefined {
     const count = table.count();
-    last_free = descriptors_max - (count ?? descriptors_max);
-    return count === undefined || count > per_address_max || last_free < reserve;
+    return count === undefined ? undefined : descriptors_max - count;
+  }
+
+  /** Returns whether one address may have too many connections, or few descriptors may be free. */
+  function mayExceed(free: number | undefined): boolean {
+    return free === undefined || descriptors_max - free > per_address_max || free < reserve;
   }
 
   function readInterval(): number {
@@ -95,16 +99,17 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
 
   /** Closes connections over the limits. Returns whether there were any. */
   async function closeExcess(): Promise<boolean> {
-    const { count, connections: all, listeners } = await table.read();
+    const { count, connections: connections_read, listeners } = await table.read();
     refusals.expire(listeners);
     const free = descriptors_max - count;
-    if (free >= reserve && groupByNetwork(all).every(({ length }) => length <= per_address_max)) return false;
-    const connections = await separateUsers(all);
+    const are_few = groupByNetwork(connections_read).every(({ length }) => length <= per_address_max);
+    if (free >= reserve && are_few) return false;
+    const connections = await separateUsers(connections_read);
     const of_networks = groupByNetwork(connections);
     const ranking = readRanking();
-    const above_limit = of_networks.flatMap((all) => {
-      if (all.length <= per_address_max) return [];
-      const limited = all.filter((connection) => !isOfProxy(connection));
+    const above_limit = of_networks.flatMap((of_network) => {
+      if (of_network.length <= per_address_max) return [];
+      const limited = of_network.filter((connection) => !isOfProxy(connection));
       return takeLeastUsed(limited, limited.length - per_address_max, ranking);
     });
     const left = groupByNetwork(new Set(connections).difference(new Set(above_limit)));
@@ -130,7 +135,9 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     async step() {
       if (performance.now() < next_check_at) return 0;
       // Reading the descriptors one by one takes a hundred times as long as counting them.
-      if (!mayExceed() && refusals.isEmpty()) return 0;
+      const free = countFree();
+      last_free = free ?? 0;
+      if (!mayExceed(free) && refusals.isEmpty()) return 0;
       for (;;) {
         const started = performance.now();
         const has_closed = await closeExcess();
@@ -160,7 +167,7 @@ function takeFromLargest(of_networks: Connection[][], count: number, rankOf: Ran
     if (countAbove(middle) >= count) level = middle;
     else too_high = middle;
   }
-  const above = of_networks.flatMap((all) => takeLeastUsed(all, all.length - level, rankOf));
+  const above = of_networks.flatMap((of_network) => takeLeastUsed(of_network, of_network.length - level, rankOf));
   return takeLeastUsed(above, count, rankOf);
 }
 

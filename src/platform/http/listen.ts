@@ -27,17 +27,20 @@ interface PortOptions {
   port: number;
   /** How long a request may wait for its answer. */
   request_timeout_ms: number;
-  /** The file that names the holder of the port; undefined if game servers run as the service's user, which makes holding useless. */
+  /**
+   * The file that names the holder of the port; undefined if game servers run as the service's user, which makes
+   * holding useless.
+   */
   hold_file: string | undefined;
 }
 
-/** Answers requests at the port. */
-export interface Answering {
+/** What answers requests at a port of the service, and frees the port before. */
+export interface PortHandlers {
   fetch(request: Request, server: Server<unknown>): Response | Promise<Response>;
   /** Undefined while WebSockets are not accepted. */
   websocket?: WebSocketHandler<SocketHandler>;
   /** Ends the game servers that have the port. Returns how many. */
-  evict(port: number): Promise<number>;
+  freePort(port: number): Promise<number>;
 }
 
 /** The service's port. */
@@ -46,7 +49,7 @@ export interface Port {
    * Sets what answers requests from now on. The first call opens the port, and ends a game server that took it while the
    * service was stopped; later calls keep the port and its connections open. Throws {@link StartError} if it cannot listen.
    */
-  answerBy(answering: Answering): Promise<void>;
+  setHandlers(handlers: PortHandlers): Promise<void>;
   /** Accepts no more connections. Closes idle ones at once, and the others when their request is done or out of time. */
   stop(): Promise<void>;
   /** Lets other programs have the port while the service is stopped. */
@@ -57,9 +60,9 @@ export interface Port {
 export function createPort(options: PortOptions): Port {
   let opened: { servers: Server<unknown>[]; hold: PortHold | undefined } | undefined;
   return {
-    async answerBy(answering) {
-      if (opened) for (const server of opened.servers) server.reload(handlersOf(answering));
-      else opened = await open(options, answering);
+    async setHandlers(handlers) {
+      if (opened) for (const server of opened.servers) server.reload(toServeOptions(handlers));
+      else opened = await open(options, handlers);
     },
     stop: () => stopAll(opened?.servers ?? []),
     release: () => opened?.hold?.release(),
@@ -67,9 +70,9 @@ export function createPort(options: PortOptions): Port {
 }
 
 /** Opens the port at each of its addresses. */
-async function open(options: PortOptions, answering: Answering) {
+async function open(options: PortOptions, handlers: PortHandlers) {
   try {
-    return await evictUntil(options, answering.evict, () => openAll(options, answering));
+    return await listenOnFreedPort(options, handlers.freePort, () => openAll(options, handlers));
   } catch (cause) {
     throw new StartError(describeListenFailure(cause, options, 'MUSTER_PORT'), { cause });
   }
@@ -90,10 +93,13 @@ export function describeListenFailure(
   return `The service cannot listen at ${toUrlHost(host)}:${port} (${cause}): check MUSTER_HOST and ${setting}.`;
 }
 
-/** Ends the game servers that have a port until `listen` succeeds there. Throws the error of the last attempt. */
-export async function evictUntil<Result>(
+/**
+ * Calls `listen`, and while the port is taken, ends the game servers that have it and tries again. Throws the error of
+ * the last attempt.
+ */
+export async function listenOnFreedPort<Result>(
   { port }: { port: number },
-  evict: Answering['evict'],
+  freePort: PortHandlers['freePort'],
   listen: () => Result,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
@@ -101,7 +107,7 @@ export async function evictUntil<Result>(
       return listen();
     } catch (error) {
       const is_taken = hasErrorCode(error, 'EADDRINUSE') && attempt < ATTEMPTS_MAX;
-      if (!is_taken || (await evict(port)) === 0) throw error;
+      if (!is_taken || (await freePort(port)) === 0) throw error;
       await Bun.sleep(ATTEMPT_PAUSE_MS);
     }
   }
@@ -123,9 +129,9 @@ export function serverLimits(request_timeout_ms: number) {
   return { idleTimeout, maxRequestBodySize: REQUEST_BYTES_MAX };
 }
 
-function openAll(port_options: PortOptions, answering: Answering) {
+function openAll(port_options: PortOptions, handlers: PortHandlers) {
   const { host, port, request_timeout_ms } = port_options;
-  const options = { port, ...serverLimits(request_timeout_ms), ...handlersOf(answering) };
+  const options = { port, ...serverLimits(request_timeout_ms), ...toServeOptions(handlers) };
   const { listening, hold } = holdAndListen(port_options, (reusePort) =>
     serveAll(listenAddresses(host), { ...options, reusePort }),
   );
@@ -177,7 +183,10 @@ export async function stopAll(servers: readonly Server<unknown>[]): Promise<void
   await Promise.all(servers.map((server) => server.stop(true)));
 }
 
-export function handlersOf({ fetch, websocket }: Pick<Answering, 'fetch' | 'websocket'>): Serve.Options<unknown> {
+export function toServeOptions({
+  fetch,
+  websocket,
+}: Pick<PortHandlers, 'fetch' | 'websocket'>): Serve.Options<unknown> {
   return { fetch, ...(websocket && { websocket }) } as Serve.Options<unknown>;
 }
 

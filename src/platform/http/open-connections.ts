@@ -3,14 +3,18 @@ import { assert } from '../errors.ts';
 import { libc } from '../libc.ts';
 import { pace } from '../pacing.ts';
 
-/** A connection that a client opened to a port of the service. */
-export interface Connection {
-  descriptor: number;
-  /** The client's address and port. */
+/** The address of one end of a socket. */
+interface SocketAddress {
+  /** IPv4 inside IPv6 as IPv4. */
   address: string;
   port: number;
   /** The address, or the /64 of an IPv6 address, which belongs to one client. */
   network: string;
+}
+
+/** A connection that a client opened to a port of the service, with the client's address. */
+export interface Connection extends SocketAddress {
+  descriptor: number;
 }
 
 /** The open descriptors of this process. */
@@ -76,15 +80,13 @@ export function openDescriptorTable(ports: ReadonlySet<number>): DescriptorTable
       const listeners: number[] = [];
       for (let descriptor = 0, size = readTableSize(); descriptor < size; descriptor += 1) {
         if (descriptor % PACE_EVERY === 0) await pace();
-        const client = readName(libc.getpeername, descriptor) ? describePeer() : undefined;
-        if (client) {
-          count += 1;
-          const is_ours = readName(libc.getsockname, descriptor) && ports.has(readPort());
-          if (is_ours && client.address !== '') connections.push({ descriptor, ...client });
-        } else if (libc.fcntl(descriptor, F_GETFD) >= 0) {
-          count += 1;
-          if (readName(libc.getsockname, descriptor) && ports.has(readPort())) listeners.push(descriptor);
-        }
+        const client = readSocketAddress(libc.getpeername, descriptor);
+        if (!client && libc.fcntl(descriptor, F_GETFD) < 0) continue;
+        count += 1;
+        const own = readSocketAddress(libc.getsockname, descriptor);
+        if (!own || !ports.has(own.port)) continue;
+        if (client) connections.push({ descriptor, ...client });
+        else listeners.push(descriptor);
       }
       return { count, connections, listeners };
     },
@@ -106,9 +108,8 @@ export function readActivity(descriptor: number): Activity | undefined {
 
 /** Closes a connection for both sides if it still exists. Bun frees the descriptor as if the client had left. */
 export function shutConnection({ descriptor, address, port }: Connection): void {
-  if (!readName(libc.getpeername, descriptor)) return;
-  const client = describePeer();
-  if (client.address === address && client.port === port) libc.shutdown(descriptor, SHUT_RDWR);
+  const client = readSocketAddress(libc.getpeername, descriptor);
+  if (client?.address === address && client.port === port) libc.shutdown(descriptor, SHUT_RDWR);
 }
 
 const STATUS_BYTES_MAX = 4_096;
@@ -128,36 +129,30 @@ const info_view = new DataView(info.buffer);
 
 const [AF_INET, AF_INET6] = [2, 10];
 /** The size of struct sockaddr_in6, the longer one. */
-const NAME_BYTES = 28;
-const name = new Uint8Array(NAME_BYTES);
-const name_view = new DataView(name.buffer);
+const SOCKET_ADDRESS_BYTES = 28;
+const socket_address = new Uint8Array(SOCKET_ADDRESS_BYTES);
+const socket_address_view = new DataView(socket_address.buffer);
 const length = new Uint32Array(1);
 
 /**
- * Reads the address and port of one end of a socket: of the client with `getpeername`, of this process with
- * `getsockname`. Returns false if there is none.
+ * Returns the address of one end of a socket: of the client with `getpeername`, of this process with `getsockname`;
+ * undefined if the descriptor has no IP address there.
  */
-function readName(call: typeof libc.getpeername, descriptor: number): boolean {
-  length[0] = NAME_BYTES;
-  return call(descriptor, name, length) === 0;
+function readSocketAddress(call: typeof libc.getpeername, descriptor: number): SocketAddress | undefined {
+  length[0] = SOCKET_ADDRESS_BYTES;
+  if (call(descriptor, socket_address, length) !== 0) return undefined;
+  const view = socket_address_view;
+  const family = view.getUint16(0, true);
+  if (family !== AF_INET && family !== AF_INET6) return undefined;
+  const port = view.getUint16(2);
+  if (family === AF_INET) return ofIpv4(socket_address.subarray(4, 8), port);
+  const is_mapped = view.getUint32(8) === 0 && view.getUint32(12) === 0 && view.getUint32(16) === 0xffff;
+  if (is_mapped) return ofIpv4(socket_address.subarray(20, 24), port);
+  const groups = Array.from({ length: 8 }, (_, index) => view.getUint16(8 + 2 * index).toString(16));
+  return { address: groups.join(':'), network: `${groups.slice(0, 4).join(':')}::/64`, port };
 }
 
-function readPort(): number {
-  return name_view.getUint16(2);
-}
-
-/** Returns the client whose name was read last, IPv4 inside IPv6 as IPv4; its address is empty if it has no IP address. */
-function describePeer(): Omit<Connection, 'descriptor'> {
-  const family = name_view.getUint16(0, true);
-  if (family === AF_INET) return describeIpv4(4);
-  if (family !== AF_INET6) return { address: '', network: '', port: 0 };
-  const is_mapped = name_view.getUint32(8) === 0 && name_view.getUint32(12) === 0 && name_view.getUint32(16) === 0xffff;
-  if (is_mapped) return describeIpv4(20);
-  const groups = Array.from({ length: 8 }, (_, index) => name_view.getUint16(8 + 2 * index).toString(16));
-  return { address: groups.join(':'), network: `${groups.slice(0, 4).join(':')}::/64`, port: readPort() };
-}
-
-function describeIpv4(start: number): Omit<Connection, 'descriptor'> {
-  const address = `${name[start]}.${name[start + 1]}.${name[start + 2]}.${name[start + 3]}`;
-  return { address, network: address, port: readPort() };
+function ofIpv4(bytes: Uint8Array, port: number): SocketAddress {
+  const address = bytes.join('.');
+  return { address, network: address, port };
 }

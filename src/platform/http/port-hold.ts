@@ -58,9 +58,10 @@ export function holdPort({ addresses, port, file }: HoldOptions): PortHold | und
   }
 }
 
-/** Ends the holder of a file, so that other programs can have its port. */
+/** Ends the process that holds the port, and removes its file, so that other programs can have the port. */
 export function releaseHold(file: string): void {
-  for (const holder of findHolders(file)) endHolder(holder);
+  const held = readHeld(file);
+  for (const holder of held ? [held.process] : findHolders(file)) endHolder(holder);
   rmSync(file, { force: true });
 }
 
@@ -76,7 +77,10 @@ function readHeld(file: string): Held | undefined {
   }
 }
 
-/** On a full disk, the holder stays without a file; its mark leads to it. */
+/**
+ * Writes the file that names the holder. On a full disk there is none, and `findHolders` finds the holder by its
+ * variable.
+ */
 function writeHeld(file: string, held: Held): void {
   try {
     writeFileSync(file, JSON.stringify(held), { mode: 0o600 });
@@ -85,7 +89,9 @@ function writeHeld(file: string, held: Held): void {
   }
 }
 
-/** Returns the processes that hold the port of a file, also one that the file does not name after a kill or on a full disk. */
+/**
+ * Returns the processes whose variable names this file. The file itself may lack one: after a kill, or on a full disk.
+ */
 function findHolders(file: string): ProcessIdentity[] {
   const own_id = process.getuid?.();
   return listProcesses()
@@ -125,12 +131,13 @@ const EADDRINUSE = 98;
 
 /** Binds a socket that does not listen. Only sockets of the same user can listen beside it. */
 function bindSocket(address: string, port: number): number | 'taken' | 'no such address' {
-  const name = nameOf(address, port);
-  const socket = libc.socket(name.length === IPV4_NAME_BYTES ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bound = toSocketAddress(address, port);
+  const family = bound.length === IPV4_SOCKET_ADDRESS_BYTES ? AF_INET : AF_INET6;
+  const socket = libc.socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return 'no such address';
   // Earlier connections that the kernel still remembers must not prevent it.
   setOption(socket, SO_REUSEADDR, 1);
-  if (libc.bind(socket, ptr(name), name.length) !== 0) {
+  if (libc.bind(socket, ptr(bound), bound.length) !== 0) {
     const location = libc.__errno_location();
     const error = location === null ? 0 : read.i32(location, 0);
     libc.close(socket);
@@ -146,19 +153,19 @@ function setOption(socket: number, option: number, value: number): void {
   libc.setsockopt(socket, SOL_SOCKET, option, ptr(new Int32Array([value])), 4);
 }
 
-const IPV4_NAME_BYTES = 16;
-const IPV6_NAME_BYTES = 28;
+const IPV4_SOCKET_ADDRESS_BYTES = 16;
+const IPV6_SOCKET_ADDRESS_BYTES = 28;
 
 /** Returns an address as bind(2) takes it: struct sockaddr_in or sockaddr_in6. */
-function nameOf(address: string, port: number): Uint8Array {
+function toSocketAddress(address: string, port: number): Uint8Array {
   const parsed = parseAddress(address);
   assert(parsed !== undefined, 'only addresses are held');
   const is_ipv4 = parsed.kind() === 'ipv4';
-  const name = new Uint8Array(is_ipv4 ? IPV4_NAME_BYTES : IPV6_NAME_BYTES);
-  const view = new DataView(name.buffer);
+  const socket_address = new Uint8Array(is_ipv4 ? IPV4_SOCKET_ADDRESS_BYTES : IPV6_SOCKET_ADDRESS_BYTES);
+  const view = new DataView(socket_address.buffer);
   // In the byte order of the machine, which is little-endian on x64 and arm64.
   view.setUint16(0, is_ipv4 ? AF_INET : AF_INET6, true);
   view.setUint16(2, port);
-  name.set(parsed.toByteArray(), is_ipv4 ? 4 : 8);
-  return name;
+  socket_address.set(parsed.toByteArray(), is_ipv4 ? 4 : 8);
+  return socket_address;
 }

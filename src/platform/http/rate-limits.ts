@@ -3,7 +3,7 @@ import type { Verdict } from '../limits/counters.ts';
 import { averagePerMinute, inEachMinute, type Limit } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
-import { createMachineAddressCheck, networkOf } from '../networks.ts';
+import { countingKeyOf, createMachineAddressCheck } from '../networks.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
 import type { CallerKey } from '../watch/caller-slots.ts';
 
@@ -90,7 +90,10 @@ export function createRateLimiter({ host, limits, events, onRefused }: RateLimit
     return whenKnown(counted, (verdict) => verdict && apply(verdict, limit, client));
   }
 
-  /** One game server could use up the verifications of all others of this machine, so only its proxies' are counted. */
+  /**
+   * Does not count programs of this machine: its game servers share one address, so one of them could use up the
+   * verifications of all. Clients behind an untrusted proxy on this machine are counted.
+   */
   function countVerification(client: CountedClient): MaybePromise<void> {
     if (isOfMachine(client.address) && !client.is_of_untrusted_proxy) return;
     return count(VERIFICATIONS, undefined, client);
@@ -114,8 +117,8 @@ export function limitFor(route: { limit: Limit }, is_poll: boolean): Limit {
  * each is identified by address too.
  */
 export function keyOf(caller: Caller | undefined, client: Client): string {
-  if (!caller) return networkOf(client.address);
-  return isShared(caller) ? `${nameCaller(caller)} ${networkOf(client.address)}` : nameCaller(caller);
+  if (!caller) return countingKeyOf(client.address);
+  return isShared(caller) ? `${nameCaller(caller)} ${countingKeyOf(client.address)}` : nameCaller(caller);
 }
 
 /** Returns the key of a caller; a function that returns it if the client's address has to be looked up. */

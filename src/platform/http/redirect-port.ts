@@ -1,15 +1,15 @@
 import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
 import {
-  type Answering,
   describeListenFailure,
-  evictUntil,
-  handlersOf,
   holdAndListen,
   listenAddresses,
+  listenOnFreedPort,
+  type PortHandlers,
   serveAll,
   serverLimits,
   stopAll,
+  toServeOptions,
 } from './listen.ts';
 import { isCovered, type ServedCertificates } from './tls-port.ts';
 
@@ -27,7 +27,7 @@ interface RedirectPortOptions {
   request_timeout_ms: number;
   certificates: Pick<ServedCertificates, 'current'>;
   /** Answers requests for hosts without a certificate. */
-  answering: Answering;
+  handlers: PortHandlers;
   /** Answers an authority that checks a host; undefined for all other requests. */
   answerChallenge(request: Request): Promise<Response> | undefined;
 }
@@ -37,7 +37,7 @@ interface RedirectPortOptions {
  * there. Ends a game server that has the port. Throws StartError if it cannot listen.
  */
 export async function openRedirectPort(options: RedirectPortOptions): Promise<{ stop(): Promise<void> }> {
-  const { host, port, https_port, servers_domain, request_timeout_ms, certificates, answering, answerChallenge } =
+  const { host, port, https_port, servers_domain, request_timeout_ms, certificates, handlers, answerChallenge } =
     options;
   const to_port = https_port === HTTPS_DEFAULT ? '' : `:${https_port}`;
 
@@ -48,18 +48,18 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
     // The host may be absolute: its last dot means nothing else.
     const is_answered_here = url?.hostname.replace(/\.$/, '').endsWith(`.${servers_domain}`) ?? true;
     if (!url || is_answered_here || !isCovered(url.hostname, certificates.current())) {
-      return answering.fetch(request, server);
+      return handlers.fetch(request, server);
     }
     const location = `https://${url.hostname}${to_port}${url.pathname}${url.search}`;
     return new Response(`Use ${location}\n`, { status: 308, headers: { location } });
   }
 
-  const { websocket } = answering;
-  const handlers = handlersOf(websocket ? { fetch, websocket } : { fetch });
+  const { websocket } = handlers;
+  const redirecting = toServeOptions(websocket ? { fetch, websocket } : { fetch });
   try {
     const listen = (reusePort: boolean) =>
-      serveAll(listenAddresses(host), { port, reusePort, ...serverLimits(request_timeout_ms), ...handlers });
-    const opened = await evictUntil(options, answering.evict, () => holdAndListen(options, listen));
+      serveAll(listenAddresses(host), { port, reusePort, ...serverLimits(request_timeout_ms), ...redirecting });
+    const opened = await listenOnFreedPort(options, handlers.freePort, () => holdAndListen(options, listen));
     return { stop: () => stopAll(opened.listening) };
   } catch (cause) {
     throw new StartError(describeListenFailure(cause, options, 'MUSTER_HTTP_PORT'), { cause });

@@ -35,8 +35,9 @@ export function splitPaths(routes: Matchable[]): SplitPath[] {
 }
 
 /**
- * Creates the function that returns whether the router matched a route by mistake, because the path is one that other
- * methods have: `GET /lobbies/:lobby_id` for `GET /lobbies/find`.
+ * Creates the function that returns whether the router matched a route by mistake, because the path belongs to another
+ * route with another method. For example, `GET /lobbies/find` matches `GET /lobbies/:lobby_id`, although
+ * `/lobbies/find` is a path for POST.
  */
 export function createMismatchCheck(route: Matchable, paths: SplitPath[]): (params: RawParams) => boolean {
   const { path: own_path, free_params = [] } = route;

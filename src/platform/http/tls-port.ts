@@ -2,15 +2,15 @@ import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import {
-  type Answering,
   describeListenFailure,
-  evictUntil,
-  handlersOf,
   holdAndListen,
   listenAddresses,
+  listenOnFreedPort,
+  type PortHandlers,
   serveAll,
   serverLimits,
   stopAll,
+  toServeOptions,
 } from './listen.ts';
 
 /** A certificate with its chain, and its private key, in PEM. */
@@ -34,7 +34,7 @@ interface TlsPortOptions {
   /** The file that names the holder of the port; undefined if game servers run as the service's user. */
   hold_file: string | undefined;
   certificates: ServedCertificates;
-  answering: Answering;
+  handlers: PortHandlers;
   events: Events;
 }
 
@@ -54,7 +54,7 @@ export interface TlsPort {
  * a host without a certificate gets the first certificate. Throws StartError if the port cannot be opened at first.
  */
 export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
-  const { port, certificates, answering, events } = options;
+  const { port, certificates, handlers, events } = options;
   // A held port is opened a second time before it is closed, so that certificates change without a pause.
   const { can_share, ...first } = await open(options);
   let { servers } = first;
@@ -78,7 +78,7 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
     };
     if (!can_share) retire();
     try {
-      servers = await evictUntil(options, answering.evict, () => listen(options, can_share));
+      servers = await listenOnFreedPort(options, handlers.freePort, () => listen(options, can_share));
     } catch (cause) {
       events.emit({ event: 'https_not_renewed', port, cause });
       if (!can_share) servers = [];
@@ -109,7 +109,7 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
 /** Holds the port, if it can be held, and listens with the current certificates. */
 async function open(options: TlsPortOptions): Promise<{ servers: Server<unknown>[]; can_share: boolean }> {
   try {
-    return await evictUntil(options, options.answering.evict, () => {
+    return await listenOnFreedPort(options, options.handlers.freePort, () => {
       const { listening, hold } = holdAndListen(options, (is_held) => listen(options, is_held));
       return { servers: listening, can_share: hold !== undefined };
     });
@@ -120,7 +120,7 @@ async function open(options: TlsPortOptions): Promise<{ servers: Server<unknown>
 
 /** Listens with the current certificates; at no address if there are none. */
 function listen(options: TlsPortOptions, reusePort: boolean): Server<unknown>[] {
-  const { host, port, request_timeout_ms, certificates, answering } = options;
+  const { host, port, request_timeout_ms, certificates, handlers } = options;
   const tls = [...certificates.current()].map(([serverName, { certificate: cert, key }]) => ({
     serverName,
     cert,
@@ -128,7 +128,7 @@ function listen(options: TlsPortOptions, reusePort: boolean): Server<unknown>[] 
   }));
   if (tls.length === 0) return [];
   const limits = serverLimits(request_timeout_ms);
-  return serveAll(listenAddresses(host), { port, reusePort, ...limits, tls, ...handlersOf(answering) });
+  return serveAll(listenAddresses(host), { port, reusePort, ...limits, tls, ...toServeOptions(handlers) });
 }
 
 /** Returns whether a host has a certificate: one of its own, or of all names below its parent. */

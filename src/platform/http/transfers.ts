@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import { networkOf } from '../networks.ts';
+import { countingKeyOf } from '../networks.ts';
 import { CallerSlots } from '../watch/caller-slots.ts';
 import { observeBody } from './observed-body.ts';
 
@@ -17,8 +17,8 @@ interface TransferSettings {
 type EndTransfer = () => void;
 
 /**
- * Limits concurrent uploads, and downloads from the object storage. A client that reads or sends slowly keeps a request to the object storage, or a
- * file, open for as long, so the clients of one address must not have all of them.
+ * Limits concurrent uploads, and downloads from the object storage. A slow client keeps a request to the object
+ * storage, or a file, open, so the clients of one address must not have all transfers.
  */
 export interface Transfers {
   /**
@@ -43,7 +43,7 @@ export function createTransfers({ transfers_max, s3, limits }: TransferSettings)
 
   function begin(address: string, client: AbortSignal): EndTransfer {
     if (in_progress >= transfers_max) throw new ServiceError('TRANSFERS_BUSY', {});
-    const network = networkOf(address);
+    const network = countingKeyOf(address);
     if (!slots.take(network)) {
       throw new ServiceError('TOO_MANY_TRANSFERS', { limit: per_address }, { retry_after_ms: 1_000 });
     }

@@ -22,7 +22,7 @@ const FINAL =
 
 interface S3Options {
   idle_ms?: number;
-  /** Ends the wait for the first answer, and throws the reason of the signal. */
+  /** Ends the wait for the first answer, which then throws the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 

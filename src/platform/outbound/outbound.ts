@@ -43,7 +43,7 @@ export interface OutboundRequest {
   /** An answer with a longer body is broken. With 0 the body is not read, and `text` is empty. */
   answer_bytes_max: number;
   signal?: AbortSignal;
-  /** Set if the address comes from the operator's settings. Then it may be private. */
+  /** Set if the URL comes from the operator's settings. Then it may be private. */
   trusts_target?: boolean;
   /** The account whose share of the connections the request uses. */
   account?: string;
@@ -52,10 +52,10 @@ export interface OutboundRequest {
 export type Outbound = ReturnType<typeof createOutbound>;
 
 /**
- * Creates the sender of requests to addresses that developers have chosen. A developer may want to attack services that
- * only this machine can reach, or to keep this machine busy. So each request resolves its name again, all addresses of the
- * name must be on the Internet, and the connection goes to one of them and is not reused. Redirects are not followed, and
- * answers are not decompressed. Throws RangeError for an invalid `allowed_private`.
+ * Creates the sender of requests to URLs that developers have chosen. A developer may want to attack services that only
+ * this machine can reach, or to keep this machine busy. So each request resolves its name again, all addresses of the
+ * name must be on the Internet, and the connection goes to one of them and is not reused. Redirects are not followed,
+ * and answers are not decompressed. Throws RangeError for an invalid `allowed_private`.
  */
 export function createOutbound(options: OutboundOptions) {
   const { resolve = resolveBySystem, isOwn = isOwnAddress, certificate_authorities } = options;
@@ -89,20 +89,20 @@ export function createOutbound(options: OutboundOptions) {
 
   return {
     /** Sends a POST and returns its answer, of any status. Throws only OutboundFailure, within `timeout_ms`. */
-    async post(address: string, request: OutboundRequest): Promise<OutboundAnswer> {
+    async post(target: string, request: OutboundRequest): Promise<OutboundAnswer> {
       const { trusts_target = false, account = '', timeout_ms } = request;
-      const url = parseTarget(address);
+      const url = parseTarget(target);
       const deadline = new AbortController();
       const timer = setTimeout(() => deadline.abort(), timeout_ms);
       const signals = [deadline.signal, ...(request.signal ? [request.signal] : [])];
       const signal = AbortSignal.any(signals);
-      let turn_came = Number.POSITIVE_INFINITY;
+      let started_at = Number.POSITIVE_INFINITY;
       const late = performance.now() + timeout_ms * LATE_TURN;
       let was_sent = false;
-      const giveUp = () => {
-        const progress = { was_sent, waited_ms: Math.max(0, performance.now() - turn_came) };
+      const toFailure = () => {
+        const progress = { was_sent, waited_ms: Math.max(0, performance.now() - started_at) };
         if (!deadline.signal.aborted) return new OutboundFailure('cancelled', 'the caller has disconnected', progress);
-        if (turn_came > late)
+        if (started_at > late)
           return new OutboundFailure('too_busy', 'the turn of the request did not come in time', progress);
         return new OutboundFailure('timeout', `no answer within ${timeout_ms} ms`, progress);
       };
@@ -110,18 +110,18 @@ export function createOutbound(options: OutboundOptions) {
         was_sent = true;
       };
       const send = async () => {
-        turn_came = performance.now();
+        started_at = performance.now();
         const addresses = await findAddresses(url, trusts_target);
-        if (signal.aborted) throw giveUp();
+        if (signal.aborted) throw toFailure();
         return await sendPost({ ...request, url, addresses, certificate_authorities, signal, onSend });
       };
       try {
         const destination = { account, origin: url.origin };
         // The inner race ends the work for the bulkheads, the outer one also ends the wait for a turn.
         return await orAborted(
-          pass(destination, () => orAborted(send(), signal, giveUp), signal),
+          pass(destination, () => orAborted(send(), signal, toFailure), signal),
           signal,
-          giveUp,
+          toFailure,
         );
       } catch (error) {
         throw error instanceof OutboundFailure
@@ -151,8 +151,8 @@ async function orAborted<Result>(
   }
 }
 
-function parseTarget(address: string): URL {
-  const url = URL.canParse(address) ? new URL(address) : undefined;
+function parseTarget(target: string): URL {
+  const url = URL.canParse(target) ? new URL(target) : undefined;
   const is_valid = url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
   if (!is_valid || toBareHost(url.hostname) === '')
     throw new OutboundFailure('bad_request', 'the target is not an http or https address');

@@ -38,7 +38,7 @@ export interface SessionDependencies {
 export interface Opening {
   origin: string | null;
   client: CountedClient;
-  bearer: Verified | undefined;
+  verified: Verified | undefined;
   /** Frees its slot among the sockets of its caller. */
   freeSlot(): void;
 }
@@ -51,13 +51,16 @@ interface Subscription {
   is_over: boolean;
 }
 
-/** One socket: the frames of its client and its subscriptions. Bun calls its public methods. */
+/**
+ * One socket: the frames of its client, and its subscriptions. Bun calls `open`, `message`, `drain` and `close`
+ * (`SocketHandler`); `sockets.ts` calls `check` and `stop`.
+ */
 export class Session {
   readonly #dependencies: SessionDependencies;
   readonly #opening: Opening;
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
-  #bearer: Verified | undefined;
+  #verified: Verified | undefined;
   /** The verification of the newest token, which follows those before it. */
   #authenticating = Promise.resolve();
   /** Whether it is being closed: further frames of the client have no effect. */
@@ -73,7 +76,7 @@ export class Session {
   constructor(dependencies: SessionDependencies, opening: Opening) {
     this.#dependencies = dependencies;
     this.#opening = opening;
-    this.#bearer = opening.bearer;
+    this.#verified = opening.verified;
     this.#freeSlot = opening.freeSlot;
   }
 
@@ -81,7 +84,7 @@ export class Session {
     this.#socket = socket;
     this.#opened_at = performance.now();
     this.#frames_counted_at = this.#opened_at;
-    if (this.#bearer) this.#send(frames.ready(SUBSCRIPTIONS_MAX));
+    if (this.#verified) this.#send(frames.ready(SUBSCRIPTIONS_MAX));
   }
 
   message(data: string | Uint8Array): void {
@@ -136,10 +139,10 @@ export class Session {
    */
   check(): void {
     const now = performance.now();
-    if (!this.#bearer) {
+    if (!this.#verified) {
       const is_late = now - this.#opened_at > AUTHENTICATE_WITHIN_MS;
       if (is_late && !this.#was_authorized) this.#refuseAll(new ServiceError('API_UNAUTHORIZED', {}));
-    } else if (this.#dependencies.clock.now().getTime() > this.#bearer.expires_at) {
+    } else if (this.#dependencies.clock.now().getTime() > this.#verified.accepted_until) {
       this.#refuseAll(new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {}));
     }
     // Unread frames take up memory, also when no more are sent.
@@ -157,28 +160,28 @@ export class Session {
     this.#socket?.close(code, reason);
   }
 
-  #setBearer(bearer: Verified): void {
-    const known = this.#bearer?.caller;
+  #setVerified(verified: Verified): void {
+    const known = this.#verified?.caller;
     // The subscriptions were authorized for the known caller.
-    if (known && nameCaller(known) !== nameCaller(bearer.caller)) {
+    if (known && nameCaller(known) !== nameCaller(verified.caller)) {
       throw new ServiceError('WATCH_BAD_FRAME', {
         error: 'the token belongs to another caller; open another socket for it',
       });
     }
     if (!known) {
-      const freeSlot = this.#dependencies.takeSlot(bearer.caller, this.#opening.client);
+      const freeSlot = this.#dependencies.takeSlot(verified.caller, this.#opening.client);
       this.#freeSlot();
       this.#freeSlot = freeSlot;
     }
-    this.#bearer = bearer;
+    this.#verified = verified;
     this.#send(frames.ready(SUBSCRIPTIONS_MAX));
   }
 
   async #authenticate(token: string): Promise<void> {
     if (this.#is_closing) return;
     try {
-      const bearer = await this.#dependencies.authorizer.readToken(token, this.#opening.client);
-      if (this.#socket) this.#setBearer(bearer);
+      const verified = await this.#dependencies.authorizer.readToken(token, this.#opening.client);
+      if (this.#socket) this.#setVerified(verified);
     } catch (error) {
       this.#refuseAll(error);
     }
@@ -208,7 +211,7 @@ export class Session {
       // A client may subscribe before its token is verified.
       await this.#authenticating;
       if (subscription.is_over) return;
-      const request = { caller: this.#bearer?.caller, origin, client, path, watch_index };
+      const request = { caller: this.#verified?.caller, origin, client, path, watch_index };
       const authorized = await authorizer.authorize(request, {
         onSuspended: () => subscription.pause?.(),
         onRevoked: fail,

@@ -106,11 +106,11 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       if (!offered.includes(SUBPROTOCOL)) throw new ServiceError('WATCH_SUBPROTOCOL_REQUIRED', {});
       await rate_limiter.count(UPGRADES, undefined, exchange);
       const token = tokenOf(headers, offered);
-      const bearer = token === undefined ? undefined : await authorizer.readToken(token, exchange);
+      const verified = token === undefined ? undefined : await authorizer.readToken(token, exchange);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
       if (sessions.size >= sockets_max) throw tooMany();
-      const freeSlot = takeSlot(bearer?.caller, client);
-      const session = new Session(session_dependencies, { origin: headers.get('origin'), client, bearer, freeSlot });
+      const freeSlot = takeSlot(verified?.caller, client);
+      const session = new Session(session_dependencies, { origin: headers.get('origin'), client, verified, freeSlot });
       const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
       sessions.set(session, receiving_server);
       countSocket(receiving_server, 1);

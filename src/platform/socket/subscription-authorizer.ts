@@ -126,14 +126,14 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
     readToken: createTokenReader({ tokens, rate_limiter }),
     /** Authorizes a subscription, and again after each change until it leaves. Throws what the GET would throw. */
     async authorize(request: SubscriptionRequest, listener: AuthorizationListener): Promise<AuthorizedSubscription> {
-      const { caller: bearer, origin, client, path, watch_index } = request;
+      const { caller: token_caller, origin, client, path, watch_index } = request;
       const url = URL.parse(path, 'http://muster');
       if (url?.host !== 'muster') throw new ServiceError('API_NOT_FOUND', {});
       const { route, raw_params, authorizer } = findRoute(url.pathname);
       cors.headersFor(origin, url.pathname);
       const headers = new Headers(origin === null ? {} : { origin });
-      const player = bearer || !route.is_tokenless ? undefined : await authenticateByOrigin(headers, client);
-      const caller = bearer ?? player?.caller;
+      const by_origin = token_caller || !route.is_tokenless ? undefined : await authenticateByOrigin(headers, client);
+      const caller = token_caller ?? by_origin?.caller;
       const number = watch.readIndex(watch_index ?? url.searchParams.get('watch_index') ?? undefined);
       await rate_limiter.count(limitFor(route, number !== undefined), caller, client);
       // The address is known already, so the caller is counted from its first subscription on.
@@ -142,7 +142,7 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
       try {
         const known_caller = route.allow === 'anyone' ? undefined : caller;
         const input = await authorizer.authorize({ caller: known_caller, raw_params, search: url.searchParams });
-        const authorization = player?.authorization ?? (await authorizer.authorizationOf(input));
+        const authorization = by_origin?.authorization ?? (await authorizer.authorizationOf(input));
         // Subscribes before the last check, so that no change in between is missed.
         const onFault = (cause: unknown) => events.emit({ event: 'watch_failed', watched: url.pathname, cause });
         if (authorization) reauthorization = reauthorizeOnChange(authorization, { ...listener, onFault });

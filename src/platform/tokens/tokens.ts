@@ -71,10 +71,13 @@ export interface IssueOptions {
 /** What is known of a verified token. */
 export interface Verified {
   caller: Caller;
-  /** When the token is no longer accepted, in Unix milliseconds: a leeway after its end, because clocks differ. */
+  /**
+   * When the token expires, in Unix milliseconds. What is made from it expires then too, or it could be renewed without
+   * end.
+   */
   expires_at: number;
-  /** Its end, without the leeway. What is made from the token ends then too, or it could be renewed without end. */
-  ends_at: number;
+  /** End of the leeway after `expires_at`, because clocks differ. */
+  accepted_until: number;
 }
 
 export interface Tokens {
@@ -138,8 +141,8 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   async function read(token: string): Promise<Verified> {
     const claims = recallClaims(token) ?? (await readClaims(token));
     if (isExpired(claims)) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
-    const { caller, expires_at: ends_at } = claims;
-    return { caller, expires_at: ends_at + CLOCK_SKEW_MAX_MS, ends_at };
+    const { caller, expires_at } = claims;
+    return { caller, expires_at, accepted_until: expires_at + CLOCK_SKEW_MAX_MS };
   }
 
   const verify = async (token: string): Promise<Caller> => (await read(token)).caller;

@@ -12,7 +12,7 @@ const TOPICS_PER_QUERY_MAX = 1_000;
 type OnChange = (version: number) => void;
 
 /**
- * Notifies of changed topics, by all processes on the database. A notification is a hint and has no data: it may be
+ * Notifies of topics that any process on the database has changed. A notification is a hint and has no data: it may be
  * repeated, late or lost.
  */
 export interface Feed extends AsyncDisposable {

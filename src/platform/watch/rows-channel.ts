@@ -21,15 +21,18 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
   let snapshots = new Map<number | undefined, Snapshot>();
   /** The highest version of each topic in notifications. */
   const announced = new Map<string, number>();
-  /** The number of notifications without a usable version, and how many of them came before the newest read. */
-  let unversioned = 0;
-  let unversioned_read = 0;
+  /**
+   * The number of notifications whose version was lower than the known one, and how many of them came before the newest
+   * read.
+   */
+  let falls = 0;
+  let falls_read = 0;
   let reads_begun = 0;
   let newest_read = 0;
   let forgetting: ReturnType<typeof setTimeout> | undefined;
 
   function isCurrent(): boolean {
-    if (!newest || unversioned_read < unversioned) return false;
+    if (!newest || falls_read < falls) return false;
     for (const [topic, version] of announced) if (version > (newest.state.versions.get(topic) ?? 0)) return false;
     return true;
   }
@@ -38,13 +41,13 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
   async function read(): Promise<void> {
     reads_begun += 1;
     const this_read = reads_begun;
-    const unversioned_before = unversioned;
-    // After a notification without a version, the known ones may be those of a database that was restored.
-    if (unversioned_read < unversioned) announced.clear();
+    const falls_before = falls;
+    // After a version fell, the announced versions may be those of a database that was restored.
+    if (falls_read < falls) announced.clear();
     const state = await share(`rows ${view.name}`, view.read);
     if (this_read < newest_read) return;
     newest_read = this_read;
-    unversioned_read = unversioned_before;
+    falls_read = falls_before;
     const number = stateNumberOf(state.versions);
     if (newest?.number === number) return;
     newest = { number, state };
@@ -94,7 +97,7 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
     onChange(topic, version) {
       const known = Math.max(announced.get(topic) ?? 0, newest?.state.versions.get(topic) ?? 0);
       // A version falls only if its topic was deleted or the database was restored, so the known ones may be wrong.
-      if (version < known) unversioned += 1;
+      if (version < known) falls += 1;
       else announced.set(topic, version);
     },
     async refresh() {

@@ -6,7 +6,10 @@ export const topics = pgTable('topics', {
   version: bigint({ mode: 'number' }).notNull(),
 });
 
-/** One row: a random name of this database. A reset changes it, which invalidates the old indexes. */
+/**
+ * One row: a random name of this database. A backup leaves it out, so a restored database gets a new one, which
+ * invalidates the old indexes.
+ */
 export const epochs = pgTable('epochs', {
   is_only: boolean().primaryKey().default(true),
   epoch: text().notNull(),

@@ -56,6 +56,7 @@ export function bumpSelected(names: SQL, expression: string): SQL {
 /** Like `bumpSelected`, for queries that select many topics, which then share notifications. */
 export function bumpMany(names: SQL, expression: string): SQL {
   const versions = sql.identifier(`${expression}_versions`);
+  // The count reads every notification, which sends it. The condition itself is always true.
   return sql`${versions} as (${bumpVersions(names)}),
     ${sql.identifier(expression)} as (
       select topic, version from ${versions}

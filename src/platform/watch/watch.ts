@@ -12,7 +12,10 @@ const RETRY_AFTER_MS = 1_000;
 export interface WatchLimits {
   /** How long a poll waits for a change. */
   watch_hold_ms: number;
-  /** Maximum number of slots for waiting polls and subscriptions. Calls of `until` take slots too, and are not refused when all are taken. */
+  /**
+   * Maximum number of slots for waiting polls and subscriptions. Calls of `until` take slots too, and are not refused
+   * when all are taken.
+   */
   watchers_max: number;
   watchers_per_caller_max: number;
 }
@@ -95,7 +98,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     polls += 1;
     const authorized = authorization && watchAuthorization(authorization);
     try {
-      // The request was authorized before this poll watches for changes of that.
+      // The request was authorized before this poll began to watch its authorization for changes, so it is checked
+      // again.
       await authorization?.check();
       for (;;) {
         const known = channel.peek(number);

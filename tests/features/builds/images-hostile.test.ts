@@ -62,7 +62,7 @@ describe('hostile images: refused, and nothing is written outside:', () => {
     [
       'a hard link into the folder that it replaces',
       raw(file('d/a'), hard('d', 'd/a')),
-      'in its layer 2, "d" is a hard link into what it replaces.',
+      'in its layer 2, "d" is a hard link to a file in the folder that it replaces.',
     ],
     [
       'links in a circle',
@@ -493,8 +493,8 @@ describe('bundles', () => {
   });
 
   const CASES: [what: string, entries: TarEntry[], refusal: string | RegExp][] = [
-    ['without a configuration', ROOTFS, 'it has no config.json and rootfs/ at its top.'],
-    ['without files', [config({ args: ['/s'] })], 'it has no config.json and rootfs/ at its top.'],
+    ['without a configuration', ROOTFS, /^it needs both config.json and rootfs\/ at its top: pack it from inside /],
+    ['without files', [config({ args: ['/s'] })], /^it needs both config.json and rootfs\/ at its top: /],
     ['without a program', [config({}), ...ROOTFS], /^it names no program: /],
     [
       'with a user that is text',

@@ -89,7 +89,7 @@ describe('a build is refused, and not listed,', () => {
     [
       'of an archive with isolation container, where no container runs',
       { ...ARCHIVE, isolation: 'container' },
-      notAvailable('archive with isolation "container"'),
+      notAvailable('archive in a container'),
     ],
     ['with an unknown compression', { ...SCRIPT, compression: 'rar' }, BAD_BODY],
     ['without a file', { name: 'Build', kind: 'javascript' }, BAD_BODY],

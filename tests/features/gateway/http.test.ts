@@ -73,7 +73,7 @@ describe('gateway: refuses', () => {
     const silent = await startWebServer(muster, game, { build: await uploadScript(muster.api, game, SILENT_SERVER) });
     expect(await (await send(silent.name, '/headers')).json()).toMatchObject({
       code: 'GATEWAY_SERVER_UNREACHABLE',
-      message: `The game server ${silent.server_id} runs, but accepts no connection at its port, closed it before it had answered, or its answer is not valid HTTP. It may be starting: try again.`,
+      message: `The game server ${silent.server_id} runs, but refused the connection, closed it without an answer, or sent an answer that is not valid HTTP. It may be starting: try again.`,
     });
     const handshake = { 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' };
     const headers = { ...handshake, connection: 'upgrade', upgrade: 'websocket' };

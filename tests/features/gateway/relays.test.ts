@@ -14,7 +14,7 @@ const OPTIONS = {
   limits: { is_on: true, scale: 1 },
   traffic: createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute: { of_server: 1e9, of_address: 1e9 } }),
   proxy_protocol: undefined,
-  evict: async () => 0,
+  freePort: async () => 0,
 };
 
 function startEcho() {

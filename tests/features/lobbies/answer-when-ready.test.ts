@@ -37,7 +37,7 @@ const answerOf = (matchmaker: Matchmaker, change: Partial<AnswerDependencies>): 
   clock: muster.clock,
   addressOf: () => undefined,
   request_timeout_ms: 60_000,
-  onLeft() {},
+  onSeatsFreed() {},
   ...change,
 });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { admitLobby, insertLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
+import { countLobby, insertLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
 import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache.ts';
 import { CHANGES_MAX, selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
 import { isAmong, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
@@ -134,7 +134,7 @@ const WRITERS: { name: string; write(lobbies: Awaited<ReturnType<typeof makeLobb
     async write({ lobby_id }) {
       const lobby = { ...(await selectRunning(lobby_id)), lobby_id: Bun.randomUUIDv7() };
       await database.transact(async (tx) => {
-        const { changed = 0 } = await admitLobby(tx, lobby, [], 100);
+        const { changed = 0 } = await countLobby(tx, lobby, [], 100);
         await insertLobby(tx, { ...lobby, changed }, []);
       });
       return [lobby.lobby_id];

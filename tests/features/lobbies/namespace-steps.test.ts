@@ -102,7 +102,7 @@ test('lobbies loop: a hint that cannot be written is reported, and keeps nothing
   const cause = new Error('the log cannot be written');
   const servers = {
     ...matchmaker.servers,
-    selectRunningHere: async ({ server_ids }: { server_ids: string[] }) => new Set(server_ids),
+    selectRunningOn: async ({ server_ids }: { server_ids: string[] }) => new Set(server_ids),
     addLogLine: () => Promise.reject(cause),
   };
   const events = await matchmaker.reconcile({ servers });

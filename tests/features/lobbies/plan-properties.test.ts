@@ -94,7 +94,7 @@ function faultsOf(all: SeatRequest[], lobbies: RunningLobby[]): string[] {
   const now = new Map(lobbies.map((lobby) => [lobby.lobby_id, stateOf(lobby)]));
   const seat_of = new Map(seats.map(({ request: { player_id }, lobby_id }) => [player_id, lobby_id]));
   const refusal_of = new Map(refusals.map(({ request: { player_id }, code }) => [player_id, code]));
-  const first_players = new Set(new_lobbies.flatMap((one) => one.first_players.map(({ player_id }) => player_id)));
+  const first_players = new Set(new_lobbies.flatMap((one) => one.first_requests.map(({ player_id }) => player_id)));
   const faults: string[] = [];
   const expectThat = (holds: boolean, what: string) => void (holds || faults.push(what));
 
@@ -118,7 +118,7 @@ function faultsOf(all: SeatRequest[], lobbies: RunningLobby[]): string[] {
     }
     if (lobby) lobby.taken += 1;
   }
-  for (const { lobby, first_players: together } of new_lobbies) {
+  for (const { lobby, first_requests: together } of new_lobbies) {
     expectThat(together.length > 0 && together.length <= lobby.max_players_normal, 'a new lobby is not overfilled');
   }
   return faults;

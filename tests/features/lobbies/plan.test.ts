@@ -64,8 +64,8 @@ function outcomes(requests: SeatRequest[], lobbies: RunningLobby[]): string[] {
   );
   const outcome_of = new Map<string, string>();
   for (const { request, lobby_id } of seats) outcome_of.set(request.player_id, lobby_id);
-  for (const [number, { first_players }] of new_lobbies.entries()) {
-    for (const { player_id } of first_players) outcome_of.set(player_id, `new ${number}`);
+  for (const [number, { first_requests }] of new_lobbies.entries()) {
+    for (const { player_id } of first_requests) outcome_of.set(player_id, `new ${number}`);
   }
   for (const { request, code } of refusals) outcome_of.set(request.player_id, code);
   return requests.map(({ player_id }) => outcome_of.get(player_id) ?? 'nothing');

@@ -51,8 +51,8 @@ function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: RunningLobby[], qu
 function describePlan({ seats, new_lobbies, refusals, postponed, candidates }: Plan): Record<string, string> {
   return Object.fromEntries([
     ...seats.map(({ request, lobby_id }) => [request.player_id, lobby_id]),
-    ...new_lobbies.flatMap(({ first_players }, index) =>
-      first_players.map(({ player_id }) => [player_id, `new ${index}`]),
+    ...new_lobbies.flatMap(({ first_requests }, index) =>
+      first_requests.map(({ player_id }) => [player_id, `new ${index}`]),
     ),
     ...postponed.map(({ player_id }) => [player_id, 'postponed']),
     ...refusals.map(({ request, code }) => {

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { admitLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
-import { deleteAbandoned, deleteQueued, renewLeases } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
+import { countLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
+import {
+  deleteQueued,
+  deleteWithEndedLeases,
+  renewLeases,
+} from '../../../src/features/lobbies/matchmaking/queue-store.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
@@ -245,7 +249,7 @@ test('renewLeases: renews the given finds, and returns all that the process has 
   expect(await renew(crypto.randomUUID())).toEqual([]);
   const queued = (await renew(OWNER)).filter((one) => one.namespace_id === namespace_id);
   expect(queued.map(({ ticket }) => ticket).sort()).toEqual([kept, given_up].sort());
-  expect(await deleteAbandoned(database.queries, namespace_id, now)).toBe(1);
+  expect(await deleteWithEndedLeases(database.queries, namespace_id, now)).toBe(1);
   expect(await lobby.tickets()).toEqual([kept]);
 });
 
@@ -264,12 +268,12 @@ test('deleteQueued: a process takes only its own waiters out of the queue, and n
   expect(await lobby.tickets()).toEqual([]);
 });
 
-test('deleteAbandoned: a waiter whose lease has ended loses its position, one whose lease runs keeps it', async () => {
+test('deleteWithEndedLeases: a waiter whose lease has ended loses its position, one whose lease runs keeps it', async () => {
   const lobby = await makeLobby(2);
   const now = muster.clock.now();
   await lobby.wait(1, { lease_ts: new Date(now.getTime() - 1).toISOString() });
   const living = await lobby.wait(1, { lease_ts: new Date(now.getTime() + 60_000).toISOString() });
-  expect(await deleteAbandoned(database.queries, lobby.namespace_id, now)).toBe(1);
+  expect(await deleteWithEndedLeases(database.queries, lobby.namespace_id, now)).toBe(1);
   expect(await lobby.tickets()).toEqual([living]);
 });
 
@@ -289,7 +293,7 @@ test('takeSeats: an empty lobby that gets a player is no longer idle', async () 
   expect(await lobby.idleSince()).toBeNull();
 });
 
-test('admitLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
+test('countLobby: the earlier of two waiting finds creates its lobby first, wherever it searches', async () => {
   const { game, ...lobby } = await makeLobby(4);
   const earlier = await lobby.wait(1, { region: 'far' });
   const later = await lobby.wait();
@@ -309,14 +313,14 @@ test('admitLobby: the earlier of two waiting finds creates its lobby first, wher
       request_number: 0,
       ticket,
     };
-    return (await database.transact((tx) => admitLobby(tx, made, [player], 8))).changed;
+    return (await database.transact((tx) => countLobby(tx, made, [player], 8))).changed;
   };
   expect(await count(later)).toBeUndefined();
   expect(await count(earlier)).toBeGreaterThan(0);
   expect(await count(later)).toBeGreaterThan(0);
 });
 
-test('admitLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
+test('countLobby: a lobby that is refused notifies no watcher, and leaves no topic of its own', async () => {
   const { game, ...lobby } = await makeLobby(1);
   await lobby.wait(1, { region: 'far' });
   const ticket = await lobby.wait();
@@ -329,7 +333,7 @@ test('admitLobby: a lobby that is refused notifies no watcher, and leaves no top
   const versions = () => readVersions(database.queries, watched);
   const before = await versions();
   for (const one of [ticket, null]) {
-    const count = database.transact((tx) => admitLobby(tx, refused, [{ ...player, ticket: one }], 8));
+    const count = database.transact((tx) => countLobby(tx, refused, [{ ...player, ticket: one }], 8));
     expect((await count).changed).toBeUndefined();
   }
   expect(await versions()).toEqual(before);

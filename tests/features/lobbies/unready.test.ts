@@ -83,7 +83,7 @@ const ENDS: [string, string, object][] = [
   ['process.exit(0);', 'its server ended with exit code 0 before it called', { exit_code: 0 }],
   [
     "process.kill(process.pid, 'SIGKILL');",
-    'its server ended by the signal SIGKILL (it was killed) before it called',
+    'its server was ended by the signal SIGKILL (it was killed) before it called',
     { exit_signal: 'SIGKILL' },
   ],
 ];
@@ -112,6 +112,6 @@ test('unready: the answer of a find whose lobby a developer ends does not blame 
   const answer = await finding;
   expect(outcomeOf(answer)).toBe('400 MATCHMAKER_LOBBY_STOPPED');
   expect(answer.body.message).toBe(
-    'The lobby has stopped: it was ended before its server called POST /matchmaker/lobbies/ready. Another request gets another lobby.',
+    'The lobby has stopped: it was ended before its server called POST /matchmaker/lobbies/ready. Find or create another lobby.',
   );
 });

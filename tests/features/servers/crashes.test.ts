@@ -41,7 +41,7 @@ describe('crashes of servers', () => {
     const third = await run('kill -SEGV $$');
     const by_code = { summary: 'The server ended with exit code 3.', exit_code: 3, last_end_ts: MOMENT };
     const by_signal = {
-      summary: 'The server ended by the signal SIGSEGV (a segmentation fault).',
+      summary: 'The server was ended by the signal SIGSEGV (a segmentation fault).',
       exit_signal: 'SIGSEGV',
       count: 1,
       last_server_id: third,

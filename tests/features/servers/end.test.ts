@@ -18,15 +18,15 @@ test.each<[ending: Partial<EndFacts>, has_crashed: boolean, description: string]
   [{ exit_code: 0 }, false, 'ended with exit code 0'],
   [{ exit_code: 3 }, true, 'ended with exit code 3'],
   [{ exit_code: 127 }, true, 'ended with exit code 127 (its program was not found)'],
-  [{ exit_signal: 'SIGSEGV' }, true, 'ended by the signal SIGSEGV (a segmentation fault)'],
-  [{ exit_signal: 'SIGUSR1' }, true, 'ended by the signal SIGUSR1'],
+  [{ exit_signal: 'SIGSEGV' }, true, 'was ended by the signal SIGSEGV (a segmentation fault)'],
+  [{ exit_signal: 'SIGUSR1' }, true, 'was ended by the signal SIGUSR1'],
   [
     { exit_signal: 'SIGKILL', failure: 'it exceeded its memory of 64 MiB' },
     true,
     'failed: it exceeded its memory of 64 MiB',
   ],
   // Its end was requested, so the way in which it ended is no crash.
-  [{ exit_signal: 'SIGKILL', kill_at: KILL_AT }, false, 'ended by the signal SIGKILL (it was killed)'],
+  [{ exit_signal: 'SIGKILL', kill_at: KILL_AT }, false, 'was ended by the signal SIGKILL (it was killed)'],
   [{ exit_code: 3, kill_at: KILL_AT }, false, 'ended with exit code 3'],
   [{ kill_at: KILL_AT }, false, 'ended before it had run'],
   // Nothing is known of its program.
@@ -99,7 +99,7 @@ describe("a server's end, as its developer reads it", () => {
     const server_id = await servers.run('kill -SEGV $$');
     expect(await ended(server_id)).toMatchObject({
       has_crashed: true,
-      summary: 'The server ended by the signal SIGSEGV (a segmentation fault).',
+      summary: 'The server was ended by the signal SIGSEGV (a segmentation fault).',
       exit_signal: 'SIGSEGV',
     });
   });

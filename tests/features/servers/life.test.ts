@@ -157,7 +157,7 @@ describe('a server that ends without a request', () => {
     ['exit 42', { exit_code: 42, exit_signal: null, crash: 'it ended with exit code 42' }],
     [
       'kill -ABRT $$',
-      { exit_code: null, exit_signal: 'SIGABRT', crash: 'it ended by the signal SIGABRT (it aborted itself)' },
+      { exit_code: null, exit_signal: 'SIGABRT', crash: 'it was ended by the signal SIGABRT (it aborted itself)' },
     ],
   ] as const;
   test.each(ENDS)('by "%s" is destroyed, with its exit code or signal in the log', async (last, end) => {

@@ -35,7 +35,7 @@ describe('a machine that could take a server', () => {
         developerGroupsOf: async () => new Map(),
         machines: { ...LONE_MACHINE, isOtherTakingServersInView: () => !is_alone },
         builds: { isUnpacked: async () => is_unpacked },
-        node: {
+        machine: {
           node_id: crypto.randomUUID(),
           datacenter_id,
           api_url: 'http://127.0.0.1',

@@ -56,7 +56,7 @@ describe('a machine whose runtime answers late', () => {
         builds: { kindOf: async () => build.kind, unpacked: async () => build, isUnpacked: async () => true },
         tokens: await openServiceTokens({ database_address, clock }),
         developerGroupsOf: async () => new Map(),
-        node: {
+        machine: {
           ...NODE,
           server_ports: opened.use(await claimTestPorts()).range,
           servers_max: 100,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createLogs } from '../../../src/features/servers/logs.ts';
 import { createStarting } from '../../../src/features/servers/starting.ts';
-import { insertServer, selectOfNode } from '../../../src/features/servers/store.ts';
+import { insertServer, selectOnMachine } from '../../../src/features/servers/store.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
@@ -40,7 +40,7 @@ async function openMachine(failure: Error) {
     }),
   );
   const read = async () => {
-    const [server] = await selectOfNode(database.queries, node_id);
+    const [server] = await selectOnMachine(database.queries, node_id);
     return server;
   };
   const server = await read();
@@ -54,7 +54,7 @@ async function openMachine(failure: Error) {
     logs: createLogs({ database, clock }),
     tokens: await openServiceTokens({ database_address, clock }),
     builds: { kindOf: () => Promise.reject(failure), unpacked: () => Promise.reject(failure) },
-    node: { api_url: 'http://127.0.0.1:8080' },
+    machine: { api_url: 'http://127.0.0.1:8080' },
   });
   return { start: () => starting.start(server), read };
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'bun';
 
-/** Bytes that may arrive from a source after it was paused: what Bun had read already. */
-const UNSENT_BYTES_MAX = 4 * 1024 ** 2;
+/** Maximum of bytes kept for a target. The source is paused at once, but what Bun has read already still arrives. */
+const KEPT_BYTES_MAX = 4 * 1024 ** 2;
 
 /**
  * Copies the bytes of one socket to another. The source is paused while the target accepts none, so that a slow reader
@@ -65,7 +65,7 @@ export class Direction {
     // Bun reuses its buffer.
     this.#unsent.push(Buffer.from(bytes));
     this.#unsent_bytes += bytes.length;
-    return this.#unsent_bytes <= UNSENT_BYTES_MAX;
+    return this.#unsent_bytes <= KEPT_BYTES_MAX;
   }
 
   #finish(): void {

@@ -21,8 +21,8 @@ export interface RelaysOptions {
   limits: { is_on: boolean; scale: number };
   /** How servers learn the addresses of TCP clients, if at all. */
   proxy_protocol: ProxyProtocol | undefined;
-  /** Ends the game servers that have a TCP port. Returns how many. */
-  evict(port: number): Promise<number>;
+  /** Ends the game servers of this machine that occupy a TCP port of the service. Returns how many. */
+  freePort(port: number): Promise<number>;
 }
 
 /** A server of this machine. */
@@ -41,7 +41,7 @@ export type Relays = ReturnType<typeof createRelays>;
 
 /** Creates the relays of this machine: public ports that lead to ports of its servers. */
 export function createRelays(options: RelaysOptions) {
-  const { server_host, servers_domain, certificates, events, traffic, limits, proxy_protocol, evict } = options;
+  const { server_host, servers_domain, certificates, events, traffic, limits, proxy_protocol, freePort } = options;
   const hostname = listenAddressOf(server_host);
   const opened = new Map<string, Relay[]>();
   /** Servers whose relays could not be opened, which was reported. */
@@ -85,7 +85,7 @@ export function createRelays(options: RelaysOptions) {
   /** Ends game servers that took one of the ports while the service was stopped. Returns whether there were any. */
   async function evictFrom(ports: number[]): Promise<boolean> {
     let count = 0;
-    for (const port of ports) count += await evict(port);
+    for (const port of ports) count += await freePort(port);
     return count > 0;
   }
 

@@ -10,7 +10,10 @@ export interface RequestedSeat {
   client: string;
   /** How many players the client may have in the namespace. */
   players_max: number;
-  /** The number of the request, in order of arrival: all seats of one request are given, or none. */
+  /**
+   * The index of the request among those of the statement, in the order of the plan. All seats of one request are
+   * given, or none.
+   */
   request_number: number;
   /** Set for a find that waits in the queue. */
   ticket: string | null;

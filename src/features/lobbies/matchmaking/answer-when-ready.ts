@@ -17,8 +17,8 @@ export interface AnswerDependencies extends ReadinessDependencies {
   tokens: Tokens;
   datacenters: Datacenters;
   addressOf: AddressOf;
-  /** Called when a player has left a lobby, which may now be empty. */
-  onLeft(): void;
+  /** Called after seats were freed: their lobby may be empty now. */
+  onSeatsFreed(): void;
 }
 
 /** The players that a seat was committed for. */
@@ -62,12 +62,15 @@ export async function answerWhenReady(
   }
 }
 
-async function releaseSeats({ database, clock, onLeft }: AnswerDependencies, players: SeatedPlayers): Promise<void> {
+async function releaseSeats(
+  { database, clock, onSeatsFreed }: AnswerDependencies,
+  players: SeatedPlayers,
+): Promise<void> {
   const { removed } = await playersStore.removePlayers(
     database.queries,
     players.namespace_id,
     playersStore.isAmong(playerIdsOf(players)),
     { reason: 'request_ended', now: clock.now() },
   );
-  if (removed > 0) onLeft();
+  if (removed > 0) onSeatsFreed();
 }

@@ -12,8 +12,8 @@ import type { RequestContext } from './request-context.ts';
 import type { FindRequest } from './seat-requests.ts';
 import {
   createVerificationIds,
+  type NextVerificationId,
   needsVerification,
-  type VerificationIds,
   type VerifyDependencies,
   verifyFind,
 } from './verify.ts';
@@ -46,7 +46,7 @@ export class CheckedFind {
   readonly #dependencies: CheckedFindDependencies;
   readonly #sent: SentFind;
   readonly #passCaptcha: PassCaptcha;
-  readonly #nextVerificationId: VerificationIds;
+  readonly #nextVerificationId: NextVerificationId;
   #checked: CheckedSearch | undefined;
 
   constructor(dependencies: CheckedFindDependencies, sent: SentFind) {

@@ -1,5 +1,5 @@
 import type { AddressClass, AddressClasses } from '../../../platform/address-classes.ts';
-import { networkOf } from '../../../platform/networks.ts';
+import { countingKeyOf } from '../../../platform/networks.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 
 /** A client: an address, or its network with IPv6. Its players are counted together, up to a maximum in the namespace. */
@@ -13,7 +13,7 @@ export type ClientLimits = Pick<NamespaceRow, 'max_players_per_client' | `max_pl
 
 /** Returns the client of an address, with its limit in a namespace. */
 export function toClient(limits: ClientLimits, address: string, address_classes: AddressClasses): Client {
-  return { name: networkOf(address), players_max: playersMaxOf(limits, address_classes.classesOf(address)) };
+  return { name: countingKeyOf(address), players_max: playersMaxOf(limits, address_classes.classesOf(address)) };
 }
 
 /** Returns the lowest limit that applies to a client whose address has these classes. */

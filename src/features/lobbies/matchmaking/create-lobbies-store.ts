@@ -22,9 +22,9 @@ export type LobbyToCreate = Pick<
 >;
 
 /**
- * Checks limits without a lock, so that a lobby that is refused wakes no watcher. Returns whether a new lobby is refused (the
- * namespace has its maximum of lobbies, or the creator's client is over its limit), and which first players' clients are
- * over theirs.
+ * Checks limits without a lock, so that a lobby that is refused wakes no watcher. Returns whether a new lobby is
+ * refused (the namespace has its maximum of lobbies, or the creator's client is over its limit), and the requests that
+ * are over their client's limit.
  */
 export async function precheckLobby(
   tx: Tx,
@@ -61,12 +61,12 @@ async function selectOverLimit(tx: Tx, namespace_id: string, requested: Requeste
 }
 
 /**
- * Admits a new lobby to a namespace: counts it, removes the finds of its first players from the queue, and bumps the
- * namespace's list. Does none of this if the creator (the first player) is over its client's limit, if the namespace has
- * its maximum of lobbies, or if an earlier find waits for the lobby (I-M12). Returns the new version of the list, and the
- * first players who are over their client's limit.
+ * Counts a new lobby in its namespace, removes its first requests from the queue, and bumps the namespace's list. Does
+ * none of this if the creator (the first request) is over its client's limit, if the namespace has its maximum of
+ * lobbies, or if an earlier find waits for the lobby (I-M12). Returns the new version of the list, and the requests
+ * that are over their client's limit.
  */
-export async function admitLobby(
+export async function countLobby(
   tx: Tx,
   lobby: LobbyToCreate,
   requested: RequestedSeat[],
@@ -77,7 +77,7 @@ export async function admitLobby(
   const listOf = clientListsOf(namespace_id, requested);
   const has_queued = requested.some(({ ticket }) => ticket !== null);
   const queue = has_queued ? [topics.queueOf(namespace_id)] : [];
-  // Locked first, here as everywhere, and bumped only for a lobby that is counted.
+  // Locks the topics before any other row, as all transactions do, and bumps them only for a lobby that is counted.
   await lockTopics(tx, [topics.lobbiesOf(namespace_id), ...queue]);
   const created = {
     namespace_id: sql`${namespace_id}::uuid`,
@@ -122,7 +122,8 @@ export async function admitLobby(
           select from ${queuedFinds} as waiting
           where waiting.namespace_id = ${namespace_id}::uuid and waiting.ticket <> all(tickets)
             and not exists (select from over_alone where over_alone.ticket = waiting.ticket)
-            -- Every find in the queue would create a lobby; those after the creator wait for seats.
+            -- A find before the creator would create a lobby itself, so it goes first. A find between the creator and
+            -- the last admitted request counts only if it could get its seats in this lobby.
             and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, seats_max)})
         )
       on conflict (namespace_id) do update set lobby_count = ${lobbyCounts}.lobby_count + 1
@@ -147,7 +148,7 @@ export async function admitLobby(
 
 /**
  * Inserts a lobby with the seats of its first players. The transaction has the lock of the namespace's list
- * (`admitLobby`), so no other transaction gives the same client numbers.
+ * (`countLobby`), so no other transaction gives the same client numbers.
  */
 export async function insertLobby(tx: Tx, lobby: LobbyRow, first_players: RequestedSeat[]): Promise<void> {
   const column = (key: keyof RequestedSeat) => sql.param(first_players.map((player) => player[key]));

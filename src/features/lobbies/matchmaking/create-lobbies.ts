@@ -1,7 +1,7 @@
 import type { Clock } from '../../../platform/clock.ts';
 import type { Database, Tx } from '../../../platform/database/database.ts';
 import { isUnavailable } from '../../../platform/database/failures.ts';
-import { assert, ServiceError } from '../../../platform/errors.ts';
+import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import { lockTopics } from '../../../platform/watch/versions.ts';
 import { makeCode } from '../../codes.ts';
@@ -22,9 +22,9 @@ import { preparingSince } from '../rules.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { OverLimit, RequestedSeat } from './admission-store.ts';
-import { admitLobby, insertLobby, precheckLobby } from './create-lobbies-store.ts';
+import { countLobby, insertLobby, precheckLobby } from './create-lobbies-store.ts';
 import type { PlannedLobby } from './planner.ts';
-import { type FirstPlayers, playerIdsOf } from './seat-requests.ts';
+import { type FirstRequest, playerIdsOf } from './seat-requests.ts';
 import { countWarm } from './warm-store.ts';
 
 /** 40 bits: with 10,000 lobbies in a namespace, one guess in 100 million is right. */
@@ -43,7 +43,7 @@ export interface CreatePlannedDependencies {
   servers: Servers;
 }
 
-/** The result of a planned lobby, with the first players who are over their client's limit. */
+/** The outcome of a planned lobby, with those of its first requests that are over their client's limit. */
 export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & (
   | { is: 'created'; lobby: LobbyRow }
   | { is: 'refused'; error: unknown }
@@ -51,10 +51,10 @@ export type LobbyOutcome = { planned: PlannedLobby; over_limit: OverLimit[] } & 
   | { is: 'not_needed' }
 );
 
-/** Creates planned lobbies. Returns a result for each, in any order. */
+/** Creates planned lobbies. Returns an outcome for each, in any order. */
 export type CreatePlanned = (planned: PlannedLobby[]) => Promise<LobbyOutcome[]>;
 
-/** Creates lobbies, each with a server of its own and with the seats of its first players. */
+/** Creates lobbies, each with a server of its own and with the seats of its first requests. */
 export async function createPlannedLobbies(
   dependencies: CreatePlannedDependencies,
   planned: PlannedLobby[],
@@ -129,21 +129,21 @@ const topicsOf = (all: PreparedLobby[]): string[] =>
 async function createAll(dependencies: CreatePlannedDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];
+  if (others.length === 0) return [await createAlone(dependencies, first)];
   try {
     return await dependencies.database.transact(async (tx) => {
-      if (others.length > 0) await lockTopics(tx, topicsOf(all));
+      await lockTopics(tx, topicsOf(all));
       const outcomes: LobbyOutcome[] = [];
       for (const one of all) outcomes.push(await createLobby(dependencies, tx, one));
       return outcomes;
     });
   } catch (error) {
     // Each lobby alone would fail in the same way.
-    if (others.length === 0 || isUnavailable(error)) return all.map(({ planned }) => refuse(planned, error));
+    if (isUnavailable(error)) return all.map(({ planned }) => refuse(planned, error));
   }
   const outcomes: LobbyOutcome[] = [];
   for (const [at, one] of all.entries()) {
-    const [outcome] = await createAll(dependencies, [one]);
-    assert(outcome, 'each planned lobby has an outcome');
+    const outcome = await createAlone(dependencies, one);
     outcomes.push(outcome);
     if (outcome.is !== 'refused' || !isUnavailable(outcome.error)) continue;
     // Each of the rest would wait for the database, too.
@@ -152,13 +152,22 @@ async function createAll(dependencies: CreatePlannedDependencies, all: PreparedL
   return outcomes;
 }
 
+/** Creates a lobby in a transaction of its own. */
+async function createAlone(dependencies: CreatePlannedDependencies, prepared: PreparedLobby): Promise<LobbyOutcome> {
+  try {
+    return await dependencies.database.transact((tx) => createLobby(dependencies, tx, prepared));
+  } catch (error) {
+    return refuse(prepared.planned, error);
+  }
+}
+
 function refuse(planned: PlannedLobby, error: unknown, over_limit: OverLimit[] = []): LobbyOutcome {
   return { is: 'refused', planned, error, over_limit };
 }
 
 /**
- * Creates a lobby with the seats of those first players whose client is within its limit. Refuses it if the client of its
- * creator is over the limit, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
+ * Creates a lobby with the seats of those first requests whose client is within its limit. Refuses it if the client of
+ * its creator is over the limit, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
  */
 async function createLobby(
   { servers, clock }: CreatePlannedDependencies,
@@ -166,15 +175,16 @@ async function createLobby(
   prepared: PreparedLobby,
 ): Promise<LobbyOutcome> {
   const { planned, runtime, tier, datacenter, namespace } = prepared;
-  const { game_id, namespace_id, version_id, lobby, first_players } = planned;
+  const { game_id, namespace_id, version_id, lobby, first_requests } = planned;
   const lobby_id = Bun.randomUUIDv7();
+  // Also the outcome if the creator is over its client's limit: callers look at `over_limit` first.
   const too_many = new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
-  const requested = first_players.flatMap(toRequestedSeats);
+  const requested = first_requests.flatMap(toRequestedSeats);
   const precheck = await precheckLobby(tx, namespace_id, requested, namespace.lobby_count_max);
   if (precheck.is_refused) return refuse(planned, too_many, precheck.over_limit);
-  if (!(await isStillMissing(tx, planned, clock.now()))) return { is: 'not_needed', planned, over_limit: [] };
+  if (!(await isStillNeeded(tx, planned, clock.now()))) return { is: 'not_needed', planned, over_limit: [] };
   const counted = { ...lobby, lobby_id, namespace_id, version_id };
-  const { changed, over_limit } = await admitLobby(tx, counted, requested, namespace.lobby_count_max);
+  const { changed, over_limit } = await countLobby(tx, counted, requested, namespace.lobby_count_max);
   if (changed === undefined) return refuse(planned, too_many, over_limit);
   const { server_id } = await servers.createWith(tx, {
     game_id,
@@ -210,7 +220,7 @@ async function createLobby(
     ports: null,
     create_ts: now,
     ready_ts: null,
-    idle_ts: first_players.length === 0 ? now : null,
+    idle_ts: first_requests.length === 0 ? now : null,
     seats_check_ts: now,
     stop_ts: null,
     stop_reason: null,
@@ -220,8 +230,11 @@ async function createLobby(
   return { is: 'created', planned, lobby: row, over_limit };
 }
 
-/** Returns whether a warm lobby is still missing. The lock makes machines check this one after another. */
-async function isStillMissing(
+/**
+ * Returns whether a planned lobby is still needed: a warm one only while its pool has too few. The lock makes processes
+ * check in turn.
+ */
+async function isStillNeeded(
   tx: Tx,
   { namespace_id, version_id, lobby, warm_min }: PlannedLobby,
   now: Date,
@@ -233,7 +246,7 @@ async function isStillMissing(
 }
 
 function toRequestedSeats(
-  { address, client, ticket, ...players }: FirstPlayers,
+  { address, client, ticket, ...players }: FirstRequest,
   request_number: number,
 ): RequestedSeat[] {
   const shared = {

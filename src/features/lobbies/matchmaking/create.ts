@@ -60,7 +60,7 @@ export async function create(
         address,
         client: toClient(current.namespace, address, address_classes),
       };
-      const [created] = await createPlanned([{ ...current.result, first_players: [players] }]);
+      const [created] = await createPlanned([{ ...current.result, first_requests: [players] }]);
       assert(created && created.is !== 'not_needed', 'a lobby with players is created or refused');
       if (created.over_limit.length > 0) throw overLimit(players);
       if (created.is === 'refused') throw created.error;

@@ -8,7 +8,7 @@ import { type LobbyRow, lobbies } from '../tables.ts';
 
 /** Maximum number of lobbies that one statement reads, so that it is short and no other work waits for it. */
 export const PAGE_MAX = 1_000;
-/** Maximum number of changes that one statement reads. Reading all lobbies again in pages is better than more. */
+/** Maximum number of changes that one statement reads. Beyond that, reading all lobbies again in pages is better. */
 export const CHANGES_MAX = 4 * PAGE_MAX;
 const ENDING_MAX = 100_000;
 

@@ -109,7 +109,10 @@ export class LobbyIndex {
     this.#addChoosable(lobby);
   }
 
-  /** Sets the lobbies in which finds get no seats, because their machine is late, was stopped, or is being drained. */
+  /**
+   * Sets the lobbies in which finds get no seats, because their machine's beat is overdue, its process was stopped, or
+   * it is being drained.
+   */
   avoid(lobby_ids: ReadonlySet<string>): void {
     const before = this.#avoided;
     if (lobby_ids === before) return;

@@ -3,7 +3,7 @@ import type { Feed } from '../../../platform/watch/feed.ts';
 import type { Counters } from '../../counters/counters.ts';
 import type { NamespaceScope } from '../../namespaces/namespaces.ts';
 import type { AbandonedSeats } from '../abandoned-seats.ts';
-import type { SeatedPlayer } from '../abandoned-seats-store.ts';
+import type { SeatKey } from '../abandoned-seats-store.ts';
 import type { AvoidedLobbies } from '../avoided-lobbies.ts';
 import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import { type CreateDependencies, create } from './create.ts';
@@ -71,7 +71,7 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
   };
 }
 
-/** Returns the seats of a planned lobby's first players. */
-function firstSeatsOf({ namespace_id, first_players }: PlannedLobby): SeatedPlayer[] {
-  return first_players.flatMap(playerIdsOf).map((player_id) => ({ namespace_id, player_id }));
+/** Returns the seats of a planned lobby's first requests. */
+function firstSeatsOf({ namespace_id, first_requests }: PlannedLobby): SeatKey[] {
+  return first_requests.flatMap(playerIdsOf).map((player_id) => ({ namespace_id, player_id }));
 }

@@ -6,7 +6,7 @@ import type { NewLobby } from './request-checks.ts';
 import {
   countSeats,
   type FindRequest,
-  type FirstPlayers,
+  type FirstRequest,
   type JoinRequest,
   type SeatRequest,
 } from './seat-requests.ts';
@@ -17,9 +17,9 @@ export interface PlannedLobby {
   game_id: string;
   version_id: string;
   lobby: NewLobby;
-  /** The first of them creates the lobby; empty for a warm lobby. */
-  first_players: FirstPlayers[];
-  /** Set for a warm lobby, which is created only while its pool has fewer idle lobbies than this. */
+  /** The requests that get the first seats; the first one creates the lobby. Empty for a warm lobby. */
+  first_requests: FirstRequest[];
+  /** Set for a warm lobby, which is created only while its pool has fewer warm lobbies than this. */
   warm_min?: number;
 }
 
@@ -36,8 +36,8 @@ export interface Plan {
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
   /**
-   * Requests to decide again after this round's commit, for example because the seat of an earlier waiter may be free
-   * then.
+   * Requests to decide again after this round's commit, for example because the seat of an earlier waiting find may be
+   * free then.
    */
   postponed: SeatRequest[];
   /** The candidates of each explained request, in order. */
@@ -96,7 +96,10 @@ function inQueueOrder(
   return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
 }
 
-/** Returns the place of a request in the queue. All joins and creates share the last one: they do not wait for it (I-M12). */
+/**
+ * Returns the place of a request in the queue. Joins, and finds that are not in the queue, come after all others; 0 for
+ * every request if no find waits.
+ */
 function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
   return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
 }
@@ -125,7 +128,7 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
   }
   const planned_choice = findPlanned(request, plan, order, place);
   if (planned_choice.lobby) {
-    planned_choice.lobby.first_players.push(request);
+    planned_choice.lobby.first_requests.push(request);
     order?.assign(place, planned_choice.lobby);
     return;
   }
@@ -137,7 +140,7 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
   if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) {
     return void plan.refusals.push({ request, code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
   }
-  const created = { namespace_id, game_id, version_id, lobby: new_lobby, first_players: [request] };
+  const created = { namespace_id, game_id, version_id, lobby: new_lobby, first_requests: [request] };
   plan.new_lobbies.push(created);
   order?.assign(place, created);
 }
@@ -149,7 +152,10 @@ export function findLobby(request: LobbySeeker, index: LobbyIndex): RunningLobby
 
 type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
 
-/** The lobby of a find. `has_reassigned`: a lobby may have room after the round, when its waiters have seats elsewhere. */
+/**
+ * The lobby of a find. `has_reassigned`: the round seats in other lobbies the finds that a lobby is reserved for, so it
+ * may have room afterwards.
+ */
 interface Found<Lobby> {
   lobby: Lobby | undefined;
   has_reassigned: boolean;
@@ -196,8 +202,8 @@ function findPlanned(
 /** Returns whether a planned lobby suits another request and has room for it. */
 function hasRoomFor(planned: PlannedLobby, request: FindRequest): boolean {
   const { namespace_id, version_id, search } = request;
-  const { lobby, first_players } = planned;
-  const player_count = first_players.reduce((count, one) => count + countSeats(one), 0);
+  const { lobby, first_requests } = planned;
+  const player_count = first_requests.reduce((count, one) => count + countSeats(one), 0);
   const seats = countSeats(request);
   return (
     planned.namespace_id === namespace_id &&

@@ -13,8 +13,8 @@ const NAMESPACES_MAX = 1_000;
 /** A find that is to enter the queue, with the limit of its client. */
 export type NewQueuedFind = Omit<QueuedFindRow, 'place'> & { players_max: number };
 
-/** The result of entering the queue. */
-export type QueueEntry = 'waits' | 'queue_full' | 'too_many_of_client';
+/** The outcome of entering the queue. */
+export type EnterOutcome = 'waits' | 'queue_full' | 'too_many_of_client';
 
 /** Returns the queue of a namespace, in order. */
 export async function selectQueue(queries: Queries, namespace_id: string): Promise<QueuedFind[]> {
@@ -28,7 +28,7 @@ export async function selectQueue(queries: Queries, namespace_id: string): Promi
 }
 
 /** Adds a find at the end of its namespace's queue, if there is room. Fails if its ticket is in the queue. */
-export async function insertQueued(tx: Tx, { players_max, ...row }: NewQueuedFind): Promise<QueueEntry> {
+export async function insertQueued(tx: Tx, { players_max, ...row }: NewQueuedFind): Promise<EnterOutcome> {
   const { namespace_id, client, seats } = row;
   // The bump serializes arrivals, so that each sees the earlier ones and gets a higher place.
   await touch(tx, [topics.queueOf(namespace_id)]);
@@ -54,7 +54,7 @@ export async function updateQueued(
     .where(and(eq(queuedFinds.namespace_id, namespace_id), eq(queuedFinds.ticket, ticket)));
 }
 
-/** Removes the find of a process that entered the queue at a given time. */
+/** Removes a process's find, if it entered the queue at the given time. */
 export async function deleteQueued(
   queries: Queries,
   { namespace_id, ticket, owner, enter_ts }: Pick<QueuedFindRow, 'namespace_id' | 'ticket' | 'owner' | 'enter_ts'>,
@@ -70,8 +70,8 @@ export async function deleteQueued(
 export type QueueKey = Pick<QueuedFindRow, 'namespace_id' | 'ticket'>;
 
 /**
- * Renews the leases of finds of a process. Returns all finds of the process that are in the queue: also those that it has
- * given up but could not remove, whose leases must end.
+ * Renews the leases of the given finds. Returns all finds of the process that are in the queue, including those it gave
+ * up but could not remove: their leases are left to end.
  */
 export async function renewLeases(
   queries: Queries,
@@ -95,19 +95,23 @@ export async function renewLeases(
 }
 
 /** Returns the namespaces in which the lease of a find ended before a given time. */
-export async function selectAbandonedQueues(queries: Queries, removed_before: Date): Promise<string[]> {
+export async function selectNamespacesWithEndedLeases(queries: Queries, leases_ended_before: Date): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
-    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(removed_before)}
+    select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(leases_ended_before)}
     order by namespace_id limit ${NAMESPACES_MAX}`);
   return rows.map(({ namespace_id }) => namespace_id);
 }
 
 /** Removes those finds of a namespace whose leases ended before a given time. Returns how many. */
-export async function deleteAbandoned(queries: Queries, namespace_id: string, removed_before: Date): Promise<number> {
+export async function deleteWithEndedLeases(
+  queries: Queries,
+  namespace_id: string,
+  leases_ended_before: Date,
+): Promise<number> {
   const rows = await queries.execute(sql`
     with ${bump([topics.queueOf(namespace_id)])}
     delete from ${queuedFinds}
-    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${timestamptz(removed_before)}
+    where namespace_id = ${namespace_id}::uuid and lease_ts <= ${timestamptz(leases_ended_before)}
       and (select count(*) from bumped) > 0
     returning ticket`);
   return rows.length;

@@ -21,7 +21,10 @@ import { LostRaces, type Rounds } from './seat-rounds.ts';
 /** Lifetime of a lease: how long the finds of a crashed process delay others. Running processes renew their leases. */
 const LEASE_MS = 10_000;
 const RENEW_EVERY_MS = 2_500;
-/** Time for other processes to renew their leases after an outage of the database: their last statement, then a pause. */
+/**
+ * Time that other processes may need to renew their leases after an outage of the database: their hanging statement
+ * ends, then they pause.
+ */
 const RECOVERY_MS = 15_000;
 /** Interval while no find of this process waits. */
 const SWEEP_EVERY_MS = 5_000;
@@ -48,7 +51,10 @@ interface WaitingFind {
   since: Date;
   /** Whether its row was missing at the last renewal. One miss is normal: the find may be getting its seat. */
   was_missing: boolean;
-  /** Whether it has entered again. It may have had its seat by then, and its new row must not stay. */
+  /**
+   * Whether it has entered the queue again. If it was getting its seat meanwhile, the new row is left over and must be
+   * removed.
+   */
   has_reentered: boolean;
 }
 
@@ -80,18 +86,18 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       seats: playerIdsOf(request).length,
       ...toQueuedSearch(request),
     };
-    const entry = await database
+    const outcome = await database
       .transact((tx) => store.insertQueued(tx, row))
       .catch((error: unknown) => {
         if (isTaken(error, 'queued_finds_namespace_id_ticket_pk'))
           throw new ServiceError('MATCHMAKER_TICKET_TAKEN', {}, { cause: error });
         throw error;
       });
-    if (entry === 'queue_full') throw new ServiceError('MATCHMAKER_QUEUE_FULL', { max: store.QUEUE_MAX });
-    if (entry === 'too_many_of_client') throw overLimit(request);
+    if (outcome === 'queue_full') throw new ServiceError('MATCHMAKER_QUEUE_FULL', { max: store.QUEUE_MAX });
+    if (outcome === 'too_many_of_client') throw overLimit(request);
   }
 
-  /** Removes a find from the queue, and no later one with its ticket. */
+  /** Removes a find from the queue, but not a later find with the same ticket. */
   async function leave({ request: { namespace_id, ticket }, since }: WaitingFind): Promise<void> {
     await store.deleteQueued(queries, { namespace_id, ticket, owner, enter_ts: since });
   }
@@ -160,10 +166,10 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   }
 
   /** Removes the finds whose lease ended before a given time. */
-  async function sweep(removed_before: Date): Promise<number> {
+  async function sweep(leases_ended_before: Date): Promise<number> {
     let swept = 0;
-    for (const namespace_id of await store.selectAbandonedQueues(queries, removed_before)) {
-      swept += await store.deleteAbandoned(queries, namespace_id, removed_before);
+    for (const namespace_id of await store.selectNamespacesWithEndedLeases(queries, leases_ended_before)) {
+      swept += await store.deleteWithEndedLeases(queries, namespace_id, leases_ended_before);
     }
     return swept;
   }
@@ -238,7 +244,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
      */
     startWork(signal: AbortSignal): { stopped: Promise<void> } {
       let failed_at = Number.NEGATIVE_INFINITY;
-      let removed_before = clock.now();
+      let leases_ended_before = clock.now();
       const loop = startLoop({
         name: 'queue',
         every_ms: () => (own.size > 0 ? RENEW_EVERY_MS : SWEEP_EVERY_MS),
@@ -246,12 +252,13 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
         signal,
         events,
         async step() {
-          // Read first: while the database answers late, other processes renew late, too.
+          // Read before `renew`: while the database is slow, other processes renew late too, and a later time would
+          // count their leases as ended.
           const now = clock.now();
           try {
             await renew();
-            if (performance.now() - failed_at >= RECOVERY_MS) removed_before = now;
-            return await sweep(removed_before);
+            if (performance.now() - failed_at >= RECOVERY_MS) leases_ended_before = now;
+            return await sweep(leases_ended_before);
           } catch (error) {
             failed_at = performance.now();
             throw error;

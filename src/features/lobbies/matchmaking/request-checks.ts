@@ -35,8 +35,8 @@ export interface NewLobby {
 }
 
 /**
- * Plans the search of a find: checks its body, and fills in defaults. Of several errors, it throws the one that the
- * reference API has first. `regions`: the slugs of all regions, the best one for the client first.
+ * Plans the search of a find: checks its body, and fills in defaults. If several checks fail, throws the error of the
+ * one that the reference API makes first. `regions`: the slugs of all regions, the best one for the client first.
  */
 export function planSearch(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
   const wanted = [...new Set(body.game_modes)].map((game_mode) => {
@@ -158,7 +158,7 @@ function checkTags(tags: Record<string, string>, modes: GameModeSettings[]): voi
   }
 }
 
-/** Returns tags as a receipt shows them: no more, and no longer ones, than a request may have. */
+/** Returns tags for a receipt, cut to the number and lengths that a request may have. */
 export function cutTags(tags: Record<string, string>): Record<string, string> {
   const pairs = Object.entries(tags).slice(0, TAGS_MAX);
   return Object.fromEntries(

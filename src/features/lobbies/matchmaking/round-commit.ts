@@ -40,7 +40,8 @@ export interface CommitDependencies {
   createPlanned: CreatePlanned;
 }
 
-interface CommittedSeats {
+/** What a commit left undone. */
+interface CommitGaps {
   /** The requests that did not get their planned seats. */
   not_placed: NotPlaced[];
   /** The namespaces of which no seats are committed yet, because another transaction has locked their lobbies. */
@@ -48,7 +49,7 @@ interface CommittedSeats {
 }
 
 /** Commits the planned seats in running lobbies: together, or each namespace alone if one of them is locked. */
-export async function commitSeats(dependencies: CommitDependencies, round: PlannedRound): Promise<CommittedSeats> {
+export async function commitSeats(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
   if (round.seats.length === 0) return { not_placed: [], locked: [] };
   const options = { has_queue: hasQueue(dependencies, round), is_strict: isStrict(round) };
   let taken: TakenSeats;
@@ -62,20 +63,21 @@ export async function commitSeats(dependencies: CommitDependencies, round: Plann
 }
 
 /** Commits the planned seats of each namespace alone. Leaves out those that are locked. */
-async function commitNamespaces(dependencies: CommitDependencies, round: PlannedRound): Promise<CommittedSeats> {
+async function commitNamespaces(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
   const namespaces = [...new Map(round.seats.map(({ request }) => [request.namespace_id, request])).values()];
+  // It is the one whose lock was just waited for.
   if (namespaces.length === 1) return { not_placed: [], locked: namespaces };
-  const committed: CommittedSeats = { not_placed: [], locked: [] };
+  const gaps: CommitGaps = { not_placed: [], locked: [] };
   await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (one) => {
     const part = partOf(round, (namespace_id) => namespace_id === one.namespace_id);
     try {
-      committed.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: LOCK_WAIT_MAX_MS })));
+      gaps.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: LOCK_WAIT_MAX_MS })));
     } catch (error) {
       if (!isLocked(error)) throw error;
-      committed.locked.push(one);
+      gaps.locked.push(one);
     }
   });
-  return committed;
+  return gaps;
 }
 
 /** Commits the planned seats of one namespace. Returns the requests that did not get theirs. */
@@ -97,21 +99,21 @@ export async function commitLockedSeats(dependencies: CommitDependencies, part: 
   const over = part.seats.filter(({ request }) => isOver(part, request));
   const seats = part.seats.filter((seat) => !over.includes(seat));
   const not_placed = await commitPart(dependencies, { ...part, seats });
-  await forgetPlanned(dependencies, over);
+  await reloadPlanned(dependencies, over);
   return [...not_placed, ...over.map(({ request }) => request)];
 }
 
 /**
- * Creates the planned lobbies, except for requests that no longer wait: a lobby is left out with its creator, and otherwise
- * only loses those first players. Returns the requests of lobbies that were left out or not created, or in which a client
- * was over its limit.
+ * Creates the planned lobbies, except for requests that no longer wait: a lobby is left out with its creator, and
+ * otherwise only loses those first requests. Returns the requests of lobbies that were left out or not created, or in
+ * which a client was over its limit.
  */
 export async function commitLobbies(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
   const wanted: PlannedLobby[] = [];
   const not_placed: NotPlaced[] = [];
   for (const lobby of part.new_lobbies) {
-    const first_players = lobby.first_players.filter((one) => !isOver(part, one));
-    if (first_players[CREATOR] === lobby.first_players[CREATOR]) wanted.push({ ...lobby, first_players });
+    const first_requests = lobby.first_requests.filter((one) => !isOver(part, one));
+    if (first_requests[CREATOR] === lobby.first_requests[CREATOR]) wanted.push({ ...lobby, first_requests });
     else not_placed.push(...firstRequestsOf(lobby));
   }
   const outcomes = wanted.length > 0 ? await dependencies.createPlanned(wanted) : [];
@@ -159,15 +161,15 @@ async function applySeats(
     if (over?.is_over_alone) pending.reject(overLimit(request));
     else if (!over && lobby) pending.resolve(toSeat(lobby, false));
   }
-  await forgetPlanned(
+  await reloadPlanned(
     { cache },
     seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
   );
   return not_placed;
 }
 
-/** Reads the lobbies of planned seats that were not taken: the cache still counts these seats. */
-async function forgetPlanned({ cache }: Pick<CommitDependencies, 'cache'>, seats: Plan['seats']): Promise<void> {
+/** Reloads the lobbies of planned seats that were not taken, because the cache still counts these seats. */
+async function reloadPlanned({ cache }: Pick<CommitDependencies, 'cache'>, seats: Plan['seats']): Promise<void> {
   for (const [namespace_id, seats_there] of Map.groupBy(seats, ({ request }) => request.namespace_id)) {
     await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);
   }
@@ -192,17 +194,17 @@ function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_n
   }));
 }
 
-/** Answers the first players of a lobby that was created or refused. Returns those who are not in it. */
+/** Answers the first requests of a lobby that was created or refused. Returns all of them if any is not in it. */
 function applyLobbyOutcome(
   { cache }: CommitDependencies,
   { by_player }: PlannedRound,
   outcome: LobbyOutcome,
 ): NotPlaced[] {
   const { planned, over_limit } = outcome;
-  const { namespace_id, first_players } = planned;
+  const { namespace_id, first_requests } = planned;
   const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
   const within_limit: PendingRequest[] = [];
-  for (const [request_number, { player_id }] of first_players.entries()) {
+  for (const [request_number, { player_id }] of first_requests.entries()) {
     const pending = by_player.get(player_id);
     const over = over_by_request.get(request_number);
     if (!pending) continue;
@@ -220,8 +222,8 @@ function applyLobbyOutcome(
   return is_complete ? [] : firstRequestsOf(planned);
 }
 
-const firstRequestsOf = ({ first_players, namespace_id }: PlannedLobby): NotPlaced[] =>
-  first_players.map(({ player_id }) => ({ player_id, namespace_id }));
+const firstRequestsOf = ({ first_requests, namespace_id }: PlannedLobby): NotPlaced[] =>
+  first_requests.map(({ player_id }) => ({ player_id, namespace_id }));
 
 /**
  * Rejects a request whose lobby could not be created. The first time that there are too many lobbies, it gets no answer:

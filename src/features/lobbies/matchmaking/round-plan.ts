@@ -14,7 +14,7 @@ export interface PlannedRound extends Pick<Plan, 'seats' | 'new_lobbies' | 'refu
   by_player: ReadonlyMap<string, PendingRequest>;
 }
 
-/** Returns the part of a round that is about the namespaces with a property. */
+/** Returns the part of a round for the namespaces that `isIncluded` accepts. */
 export function partOf(round: PlannedRound, isIncluded: (namespace_id: string) => boolean): PlannedRound {
   const isRequestIncluded = ({ request }: { request: SeatRequest }) => isIncluded(request.namespace_id);
   return {
@@ -41,15 +41,20 @@ export async function planRound(cache: Pick<LobbyCache, 'read'>, pending: Pendin
   // Those whose namespace could not be read have been answered.
   const left = pending.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
   const others = left.map(({ request }) => request);
-  if (others.length === 0) return describePlan(first);
+  const round = { pending, planned_first, by_player };
+  if (others.length === 0) return finishPlan(first, round);
   const fresh = await plan(cache, others, { is_fresh: true, by_player, seated: first.seats });
   const candidates = new Map([...first.candidates, ...fresh.candidates]);
-  return describePlan({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates });
+  return finishPlan({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates }, round);
+}
 
-  function describePlan({ seats, new_lobbies, refusals, candidates }: Plan): PlannedRound {
-    for (const { request, draft } of pending) draft?.recordCandidates(candidates.get(request) ?? []);
-    return { pending, seats, new_lobbies, refusals, planned_first, by_player };
-  }
+/** Records the candidates in the receipt drafts, and returns the planned round. */
+function finishPlan(
+  { seats, new_lobbies, refusals, candidates }: Plan,
+  round: Pick<PlannedRound, 'pending' | 'planned_first' | 'by_player'>,
+): PlannedRound {
+  for (const { request, draft } of round.pending) draft?.recordCandidates(candidates.get(request) ?? []);
+  return { ...round, seats, new_lobbies, refusals };
 }
 
 interface PlanOptions {

@@ -32,8 +32,8 @@ export interface JoinRequest extends RequestBase {
   lobby_id: string;
 }
 
-/** The players of one request who get the first seats of a lobby. */
-export type FirstPlayers = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
+/** A request whose players get the first seats of a lobby. */
+export type FirstRequest = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
   Pick<FindRequest, 'ticket'>;
 
 /** Returns new ids for the players of a request. */

@@ -18,9 +18,12 @@ import type { Seat } from './seat.ts';
 import type { SeatRequest } from './seat-requests.ts';
 
 const ROUND_MAX = 512;
-/** Places of requests that are not answered yet, which games share: one game alone has up to half of them. */
-const PLACES = 20_000;
-/** Maximum number of namespaces that are finished at one time: their lobbies are created, or their locks waited for. */
+/** Maximum number of unanswered requests. Games share them: one game alone gets up to half. */
+const UNANSWERED_MAX = 20_000;
+/**
+ * Maximum number of namespaces set aside whose rounds are finished at the same time: each creates lobbies or waits for
+ * locks.
+ */
 const SLOW_AT_ONCE_MAX = 6;
 /** Maximum number of rounds that decide a request, if it loses a race in each. */
 const ATTEMPTS_MAX = 16;
@@ -52,30 +55,30 @@ export type Rounds = ReturnType<typeof createSeatRounds>;
  */
 export function createSeatRounds(dependencies: RoundsDependencies) {
   const { cache, pool_max } = dependencies;
-  const places = new Slots(PLACES);
-  // Each takes a connection of the pool, of which half are left to all else.
+  const request_slots = new Slots(UNANSWERED_MAX);
+  // Each takes a connection of the pool. They take at most half, because all other work needs the rest.
   const at_once = Math.max(1, Math.min(SLOW_AT_ONCE_MAX, Math.floor(pool_max / 2)));
-  const slow_slots = new SlotQueue({ at_once, waiting_max: PLACES });
+  const slow_slots = new SlotQueue({ at_once, waiting_max: UNANSWERED_MAX });
   /** The namespaces set aside, with the requests that have come since. */
   const set_aside = new Map<string, PendingRequest[]>();
   const rounds = new RoundQueue<PendingRequest>({ round_max: ROUND_MAX, work: decideRound });
 
   async function decideRound(round: PendingRequest[]): Promise<void> {
     for (const one of round) if (one.deadline?.is_over) one.reject(one.deadline.toError());
-    const ready = leaveSetAside(round.filter(({ is_answered }) => !is_answered));
+    const ready = takeDecidable(round.filter(({ is_answered }) => !is_answered));
     if (ready.length === 0) return;
     try {
       const { to_decide_again, unfinished } = await decide(dependencies, ready);
       // Never rejects: a failure rejects the requests.
       for (const one of unfinished) void finishLater(one);
-      rounds.addFirst(countAttempt(to_decide_again));
+      rounds.addFirst(rejectExhausted(to_decide_again));
     } catch (error) {
       rejectAll(ready, error);
     }
   }
 
   /** Returns the requests that can be decided now. The others wait for their namespace: it is set aside, or begins to load. */
-  function leaveSetAside(pending: PendingRequest[]): PendingRequest[] {
+  function takeDecidable(pending: PendingRequest[]): PendingRequest[] {
     const ready: PendingRequest[] = [];
     for (const one of pending) {
       const { namespace_id } = one.request;
@@ -92,7 +95,7 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
   async function finishLater({ namespace_id, game_id, pending, finish }: UnfinishedNamespace): Promise<void> {
     await setAside(namespace_id, [], async () => {
       try {
-        return countAttempt(await slow_slots.run(game_id, finish));
+        return rejectExhausted(await slow_slots.run(game_id, finish));
       } catch (error) {
         rejectAll(pending, error);
         return [];
@@ -101,8 +104,8 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
   }
 
   /**
-   * Sets a namespace aside during a step of work, which returns the requests to decide again. Those that wait for it come
-   * after them; if the step fails, they are rejected.
+   * Sets a namespace aside while `work` runs. `work` returns the requests to decide again. The requests in `waiting`,
+   * and those that come meanwhile, are decided after them, or rejected if `work` fails.
    */
   async function setAside(
     namespace_id: string,
@@ -121,8 +124,10 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
     rounds.addFirst(to_decide);
   }
 
-  /** Returns the requests that may be decided once more. Rejects those that have had their maximum of attempts. */
-  function countAttempt(pending: PendingRequest[]): PendingRequest[] {
+  /**
+   * Counts an attempt of each request. Rejects those that have had their maximum of attempts, and returns the others.
+   */
+  function rejectExhausted(pending: PendingRequest[]): PendingRequest[] {
     for (const one of pending) {
       one.attempts += 1;
       if (one.attempts < ATTEMPTS_MAX) continue;
@@ -145,9 +150,9 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
     /** Returns a seat for the request. Throws the error of a refused request. */
     takeSeat(request: SeatRequest, options: RequestOptions = {}): Promise<Seat> {
       const { game_id } = request;
-      if (!places.hasRoomFor(game_id)) throw new ServiceError('DATABASE_BUSY', {});
-      places.take(game_id);
-      const pending = new PendingRequest(request, options, () => places.free(game_id));
+      if (!request_slots.hasRoomFor(game_id)) throw new ServiceError('DATABASE_BUSY', {});
+      request_slots.take(game_id);
+      const pending = new PendingRequest(request, options, () => request_slots.free(game_id));
       rounds.add(pending);
       return pending.seat;
     },
@@ -187,9 +192,9 @@ async function decide(
   const unfinished = [...slow].map(([namespace_id, game_id]) => {
     const part = partOf(round, (other) => other === namespace_id);
     const finish = async () => {
-      const seats = locked_ids.has(namespace_id) ? await commitLockedSeats(dependencies, part) : [];
-      const lobbies = await commitLobbies(dependencies, part);
-      return refuse(part, [...not_placed, ...seats, ...lobbies]);
+      const not_placed_in_running = locked_ids.has(namespace_id) ? await commitLockedSeats(dependencies, part) : [];
+      const not_placed_in_new = await commitLobbies(dependencies, part);
+      return refuse(part, [...not_placed, ...not_placed_in_running, ...not_placed_in_new]);
     };
     return { namespace_id, game_id, pending: part.pending, finish };
   });

@@ -62,8 +62,8 @@ const SEATS_MAX = sql`case when waiting.seats > 1 then max_players_party else ma
 /** Whether a lobby may take all players that are `wanted` for it: it runs, is open to them and has their seats. */
 const HAS_ROOM = sql`
   stop_ts is null and (finds + parties = 0 or not is_closed)
-  -- Seats are given in ascending order of the kinds' maxima (ties: finds, parties, joins). So each check adds the seats of its
-  -- own kind and of the kinds before it.
+  -- Checks as if seats were given one after another, in ascending order of the kinds' maxima (ties: finds, parties,
+  -- joins). So each check adds the seats of its own kind and of the kinds before it.
   and (finds = 0 or player_count + finds
     + case when max_players_party < max_players_normal then parties else 0 end
     + case when max_players_direct < max_players_normal then joins else 0 end <= max_players_normal)
@@ -196,10 +196,10 @@ const createSeatsStatement = ({ over_alone, turn, is_reserved, queue_topics, lef
         player_count = player_count + finds + parties + joins,
         idle_ts = null,
         changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
-      from suitable as wanted
-      -- Counting "bumped" locks the versions before all other rows, as everywhere. Others may have changed the lobby before
-      -- that, so its room is checked again.
-      where ${lobbies.lobby_id} = wanted.lobby_id and (select count(*) from bumped) > 0 and ${HAS_ROOM}
+      from suitable
+      -- Counting "bumped" locks the topics' versions before any other row. All transactions lock in this order, so no
+      -- two wait for each other. Others may have changed the lobby before that, so its room is checked again.
+      where ${lobbies.lobby_id} = suitable.lobby_id and (select count(*) from bumped) > 0 and ${HAS_ROOM}
       returning ${lobbies.lobby_id}, ${lobbies.namespace_id}, version_id, game_mode, region, tags, is_closed, publicity,
         max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts, lobby_index
     ),
@@ -245,11 +245,12 @@ interface TakeOptions {
 }
 
 /**
- * Takes many seats in one statement. Leaves out the requests that are over their client's limit (I-M11). A lobby takes all
- * other players proposed for it, or none: it and its server must not be ending (I-M5), it must have room (for finds by its
- * normal maximum, for parties by theirs, for joins by the direct one) and, unless only joins come, it must be open (I-M4)
- * and no earlier find may wait for it (I-M12). Nothing else fills lobbies after their creation (I-M1). A seated find leaves
- * the queue. Fails if another transaction has seated players of a client since the statement began: see `isConflict`.
+ * Takes many seats in one statement. Leaves out the requests that are over their client's limit (I-M11). A lobby takes
+ * all other players proposed for it, or none: it must run and its server must not be ending (I-M5), it must have room
+ * (for finds by its normal maximum, for parties by theirs, for joins by the direct one) and, unless only joins come, it
+ * must be open (I-M4) and no earlier find may wait for it (I-M12). Nothing else fills lobbies after their creation
+ * (I-M1). A seated find leaves the queue. Fails if another transaction has seated players of a client since the
+ * statement began: see `isConflict`.
  */
 export async function takeSeats(
   connection: DedicatedConnection,

@@ -35,13 +35,13 @@ export interface VerifyDependencies {
 }
 
 /** Returns an id for each verification of one request. */
-export type VerificationIds = () => string;
+export type NextVerificationId = () => string;
 
 /**
- * The first id is the ray id, so that a game's server and the receipt name the same request. Each later one is new: a
- * request that is verified again for another version must not look like a repetition.
+ * Returns a function that returns the ray id first, so that a game's server and the receipt name the same request. Each
+ * later id is new: a request that is verified again for another version must not look like a repetition.
  */
-export function createVerificationIds({ ray_id }: Pick<RequestContext, 'ray_id'>): VerificationIds {
+export function createVerificationIds({ ray_id }: Pick<RequestContext, 'ray_id'>): NextVerificationId {
   let next = ray_id;
   return () => {
     const id = next;
@@ -56,7 +56,7 @@ interface RequestToVerify {
   namespace_id: string;
   version_id: string;
   context: Pick<RequestContext, 'address' | 'deadline' | 'readUserAgent'>;
-  nextVerificationId: VerificationIds;
+  nextVerificationId: NextVerificationId;
   /** Of a find that may wait in the queue. */
   ticket?: string | undefined;
   draft: ReceiptDraft | undefined;
@@ -68,9 +68,9 @@ export function needsVerification({ game_modes }: Search, { modes }: Choices): b
 }
 
 /**
- * Returns the permitted search of a find of which a mode needs verification. Previews which lobby the find would get. If
- * that lobby's mode needs verification, verifies, and returns a search for that mode only. Otherwise returns a search for
- * the modes without verification.
+ * Returns the search that a find may make if one of its modes needs verification. Previews which lobby the find would
+ * get. If that lobby's mode needs verification, verifies, and returns a search for that mode only. Otherwise returns a
+ * search for the modes without verification.
  */
 export async function verifyFind(
   dependencies: VerifyDependencies,

@@ -87,10 +87,10 @@ function adviceAfter({ stop_reason }: store.LobbyWithoutState): string {
   switch (stop_reason) {
     case 'machine_lost':
     case 'machine_drained':
-      return 'Another request gets a lobby on another machine';
+      return 'Find or create another lobby, which will be on another machine';
     case 'removed':
     case 'idle':
-      return 'Another request gets another lobby';
+      return 'Find or create another lobby';
     default:
       return 'See the log of the server. Another request will probably fail in the same way';
   }

@@ -10,7 +10,7 @@ import type { CreatePlanned } from './create-lobbies.ts';
 import type { PlannedLobby } from './planner.ts';
 import * as store from './warm-store.ts';
 
-/** How long a warm lobby that ended by itself counts as a failure, which delays new ones (`missingLobbies`). */
+/** How long a warm lobby that stopped by itself counts as a failure, which delays new ones (`missingLobbies`). */
 const FAILURES_COUNT_FOR_MS = 10 * 60_000;
 const NAMESPACES_READ_AT_ONCE = 16;
 
@@ -36,12 +36,12 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
   if (pools.length === 0) return 0;
   const now = clock.now();
   const namespace_ids = [...new Set(pools.map(({ namespace_id }) => namespace_id))];
-  const [idle, failing] = await Promise.all([
+  const [warm, failing] = await Promise.all([
     store.selectWarmCounts(database.queries, namespace_ids, preparingSince(now)),
     store.selectFailing(database.queries, namespace_ids, after(now, -FAILURES_COUNT_FOR_MS)),
   ]);
   const planned: PlannedLobby[] = [];
-  for (const { pool, count } of missingLobbies(pools, idle, failing, now)) {
+  for (const { pool, count } of missingLobbies(pools, warm, failing, now)) {
     const lobby = await planWarmLobby(dependencies, pool);
     if (lobby) planned.push(...Array.from({ length: count }, () => lobby));
   }
@@ -55,7 +55,7 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
   const { versions, namespaces, datacenters, events } = dependencies;
   const version_ids = await versions.listKeptWarm();
   if (version_ids.length === 0) return [];
-  const [warm, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
+  const [warm_namespaces, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
   const slugs = new Set(regions.map(({ slug }) => slug));
   const listPools = async ({ namespace_id, game_id, version_id }: NamespaceRow): Promise<ConfiguredPool[]> => {
     const modes = await versions.idleLimits({ game_id, version_id });
@@ -66,8 +66,8 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
     );
   };
   const pools: ConfiguredPool[] = [];
-  for (let first = 0; first < warm.length; first += NAMESPACES_READ_AT_ONCE) {
-    const some = warm.slice(first, first + NAMESPACES_READ_AT_ONCE);
+  for (let first = 0; first < warm_namespaces.length; first += NAMESPACES_READ_AT_ONCE) {
+    const some = warm_namespaces.slice(first, first + NAMESPACES_READ_AT_ONCE);
     const listed = await Promise.all(
       some.map((namespace) =>
         listPools(namespace).catch((cause: unknown) => {
@@ -92,14 +92,14 @@ async function planWarmLobby(
     const { max_players_normal, max_players_direct, max_players_party } = mode;
     const maxima = { max_players_normal, max_players_direct, max_players_party };
     const lobby = { game_mode, region, tags: {}, ...maxima, publicity: null, lobby_config: undefined };
-    return { namespace_id, game_id, version_id, lobby, first_players: [], warm_min: min };
+    return { namespace_id, game_id, version_id, lobby, first_requests: [], warm_min: min };
   } catch (cause) {
     events.emit({ event: 'lobby_not_kept_warm', namespace_id, game_mode, region, cause });
     return undefined;
   }
 }
 
-/** Reports a failure, except that the namespace is at its limit of lobbies. */
+/** Reports a failure, unless the reason is that the namespace is at its limit of lobbies. */
 function report({ events }: WarmPoolDependencies, { namespace_id, lobby }: PlannedLobby, cause: unknown): void {
   if (cause instanceof ServiceError && cause.code === 'MATCHMAKER_TOO_MANY_LOBBIES') return;
   const { game_mode, region } = lobby;

@@ -36,7 +36,7 @@ export async function countWarm(queries: Queries, pool: NamespacePool, closed_af
   return row?.count ?? 0;
 }
 
-/** A pool in which lobbies ended by themselves before a player came. */
+/** A pool in which lobbies stopped by themselves before a player came. */
 export type FailingPool = NamespacePool & { failures: number; last_ts: Date };
 
 export async function selectFailing(queries: Queries, namespace_ids: string[], since: Date): Promise<FailingPool[]> {

@@ -23,7 +23,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
-    /** Servers that a runtime may have which could not say so. */
+    /** Servers that may belong to a runtime whose observation failed. */
     const uncertain = new Set<string>();
     for (const runtime of runtimes) {
       // Asks for a server of unknown runtime until one of them has it.
@@ -43,7 +43,10 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     return observed;
   }
 
-  /** Does something by one of the runtimes. Returns undefined if that fails, and reports the first of equal failures. */
+  /**
+   * Performs a step of one runtime. Returns undefined if that fails, and reports the failure unless the step also
+   * failed the last time.
+   */
   async function attempt<Answer>(
     runtime: Runtime,
     step: string,

@@ -128,7 +128,7 @@ export interface Runtime {
   readonly isolation?: Isolation;
   /** Returns the isolation of the servers of one kind, if kinds differ. */
   isolationOf?(kind: BuildKind): Isolation | undefined;
-  /** Kinds whose servers have a network of their own, so that each can listen on any port. */
+  /** Kinds whose servers listen on the ports that their developers asked for, because each has a network of its own. */
   readonly kinds_with_own_network?: readonly BuildKind[];
   /** Why no runtime of this machine runs the other kinds, and what to do about it. */
   readonly missing?: string;

@@ -9,7 +9,7 @@ import { createPackedBuilds } from '../../../../src/features/servers/runtimes/ku
 import { PodUnreachable } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import {
   openPodPort,
-  type PodHolder,
+  type PodListener,
   type PodPort,
   type PodPortOptions,
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
@@ -23,7 +23,7 @@ describe('kubernetes: the port for pods', () => {
   let directory: string;
   let port: PodPort;
   let has_pods = true;
-  const holder: PodHolder = { mayAct: () => has_pods, onChange() {} };
+  const listener: PodListener = { mayAct: () => has_pods, onChange() {} };
   const packed = createPackedBuilds();
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'muster-pod-build-'));
@@ -34,7 +34,7 @@ describe('kubernetes: the port for pods', () => {
     await chmod(join(directory, 'run.sh'), 0o755);
     const openBuild = async (id: string) => (id === 'one' ? packed.packOf(directory) : undefined);
     port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild });
-    port.serve(holder);
+    port.serve(listener);
   });
   afterAll(async () => {
     await port[Symbol.asyncDispose]();
@@ -268,10 +268,10 @@ describe('kubernetes: the port for pods', () => {
     const { build, token } = port.addressOf('one');
     const { socket } = await connect('one');
     await waitFor(() => port.connectionOf('one'), 'its connection');
-    port.stopServing(holder);
+    port.stopServing(listener);
     await waitFor(() => socket.readyState === WebSocket.CLOSED, 'it to be closed');
     expect((await connect('one')).is_open).toBe(false);
-    port.serve(holder);
+    port.serve(listener);
     has_pods = false;
     expect((await connect('one')).is_open).toBe(false);
     expect((await fetch(build, bearer(token))).status).toBe(200);

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type GroupUsage, listGroupProcesses, readGroupUsage } from '../../../../platform/cgroups.ts';
+import { type CgroupUsage, listGroupProcesses, readCgroupUsage } from '../../../../platform/cgroups.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
 
@@ -22,7 +22,8 @@ export const hasSwapLimit = (): boolean => existsSync(join(MOUNT, 'memory/memory
 export const listCgroupProcesses = (server_id: string): number[] => listGroupProcesses(directoriesOf(server_id));
 
 /** Returns what a container has used; undefined if it is not counted. */
-export const readCgroupUsage = (server_id: string): GroupUsage | undefined => readGroupUsage(directoriesOf(server_id));
+export const readContainerUsage = (server_id: string): CgroupUsage | undefined =>
+  readCgroupUsage(directoriesOf(server_id));
 
 /** Returns why the kernel killed processes of a container for memory; undefined if it killed none. `memory`: in MiB. */
 export function describeMemoryKill(server_id: string, memory: number | undefined): string | undefined {

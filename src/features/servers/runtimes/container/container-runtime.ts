@@ -35,7 +35,7 @@ import {
   describeMemoryKill,
   hasSwapLimit,
   listCgroupProcesses,
-  readCgroupUsage,
+  readContainerUsage,
   removeCgroups,
 } from './container-cgroups.ts';
 import { makeContainerConfig } from './container-config.ts';
@@ -313,7 +313,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     async readUsage(servers) {
       return new Map(
         servers.flatMap(({ server_id }) => {
-          const used = readCgroupUsage(server_id);
+          const used = readContainerUsage(server_id);
           const first_pid = readFirstPid(server_id);
           const traffic = first_pid !== undefined && readTraffic(first_pid);
           return used ? [[server_id, { ...used, ...traffic }] as const] : [];

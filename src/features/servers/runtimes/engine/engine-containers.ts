@@ -187,8 +187,9 @@ export class EngineContainers {
   /**
    * Returns what a container has written over its image; undefined if there is none. Engines count no files.
    *
-   * An engine that takes too long for this container is not away, unless it does not answer at all. It may have been slow
-   * itself, so the container is blamed only if it takes too long a second time, right after the engine has answered.
+   * An engine that takes too long for this container may still answer other calls, which a ping shows. Its answer may
+   * be late by chance, so the container counts as uncountable only if it takes too long a second time, right after the
+   * ping.
    */
   async readDiskUse(server_id: string, timeout_ms = DISK_TIMEOUT_MS, was_late = false): Promise<DiskUse | undefined> {
     const path = `/containers/${nameOf(server_id)}/json`;

@@ -144,7 +144,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     if (!is_late) return running(server_id);
     // The outcome of the start is observed later.
     launched
-      // One that was killed while it was set up did not fail.
+      // A set-up that a kill aborted is recorded without a reason: there is nothing to report.
       .catch((cause: unknown) =>
         abort.signal.aborted ? noteFailedSetUp(server_id, '') : recordFailure(server_id, cause),
       )

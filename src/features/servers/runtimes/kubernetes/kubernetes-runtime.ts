@@ -21,7 +21,7 @@ import { type PodConnection, PodUnreachable } from './pod-connection.ts';
 import { FINALIZER, LABELS, makePod, nameOf, type PodFiles, type PodOptions, selectorOf } from './pod-manifest.ts';
 import { Piece, Usage } from './pod-messages.ts';
 import { hideImageNames, observePod } from './pod-observation.ts';
-import type { PodHolder, PodPort } from './pod-port.ts';
+import type { PodListener, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
@@ -87,10 +87,10 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   const mayAct = () => lease?.mayAct() ?? true;
   const connectionOf = (server_id: string) => (mayAct() ? pod_port.connectionOf(server_id) : undefined);
-  const holder: PodHolder = { onChange, mayAct };
-  pod_port.serve(holder);
+  const listener: PodListener = { onChange, mayAct };
+  pod_port.serve(listener);
   // Not only when this runtime is disposed of: steps that are under way delay that, and pods need the next holder.
-  lease?.ended.addEventListener('abort', () => pod_port.stopServing(holder), { once: true });
+  lease?.ended.addEventListener('abort', () => pod_port.stopServing(listener), { once: true });
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -289,7 +289,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       notify = listener;
     },
     async [Symbol.asyncDispose]() {
-      pod_port.stopServing(holder);
+      pod_port.stopServing(listener);
       stopping.abort();
       await pods.stopped;
     },

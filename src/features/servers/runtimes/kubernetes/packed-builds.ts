@@ -62,18 +62,18 @@ async function* packBuild(directory: string, onEntry = (_size: number) => {}): A
   yield* packFolder({
     directory,
     async describe(file) {
-      const { mode, size, isDirectory } = await inspect(file);
-      onEntry(isDirectory ? BLOCK_BYTES : size);
-      if (isDirectory) return { type: 'directory', mode: 0o755, mtime: EPOCH };
+      const { mode, size, is_directory } = await inspect(file);
+      onEntry(is_directory ? BLOCK_BYTES : size);
+      if (is_directory) return { type: 'directory', mode: 0o755, mtime: EPOCH };
       return { type: 'file', size, mode: mode & 0o111 ? 0o755 : 0o644, mtime: EPOCH };
     },
   });
 }
 
-async function inspect(file: string): Promise<{ mode: number; size: number; isDirectory: boolean }> {
+async function inspect(file: string): Promise<{ mode: number; size: number; is_directory: boolean }> {
   const stats = await lstat(file);
   // Archives and scripts are unpacked without links.
   if (!stats.isFile() && !stats.isDirectory())
     throw new Error('the build has an entry that is neither a file nor a folder');
-  return { mode: stats.mode, size: stats.size, isDirectory: stats.isDirectory() };
+  return { mode: stats.mode, size: stats.size, is_directory: stats.isDirectory() };
 }

@@ -42,23 +42,26 @@ export interface PodPortOptions {
   open_within_ms?: number | undefined;
 }
 
-/** The runtime that has the pods. */
-export interface PodHolder {
+/** The runtime that is notified of changes of its pods, while this process has them. */
+export interface PodListener {
   /** Returns whether this process has the pods now. */
   mayAct(): boolean;
   /** Reports that a server may have changed. */
   onChange(): void;
 }
 
-/** The port to which pods connect: for their builds, their output, and the end of their programs; nodes, for images. */
+/**
+ * The port to which pods connect: they fetch their builds, and report their output and the end of their programs. Nodes
+ * pull images from it.
+ */
 export interface PodPort extends AsyncDisposable {
   /** The address of the port for a server's pod. Never throws: the pod may connect later. */
   addressOf(server_id: string): { socket: string; build: string; token: string };
   connectionOf(server_id: string): PodConnection | undefined;
   /** Lets pods connect. Until then, pods get only their builds, because another process may have the pods. */
-  serve(holder: PodHolder): void;
+  serve(listener: PodListener): void;
   /** Ends what `serve` began, and closes all connections. The pods then look for the process that has them. */
-  stopServing(holder: PodHolder): void;
+  stopServing(listener: PodListener): void;
 }
 
 interface PodSocketData {
@@ -75,7 +78,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
   const downloads = new Set<string>();
   /** How often the pods of servers have connected in the current period. */
   const connection_counts = new LRUCache<string, number>({ max: SERVERS_MAX, ttl: CONNECTIONS_PERIOD_MS });
-  let holder: PodHolder | undefined;
+  let listener: PodListener | undefined;
   const tokenOf = (server_id: string) => createHmac('sha256', key).update(server_id).digest('base64url');
 
   function isAllowed(request: Request, server_id: string): boolean {
@@ -88,7 +91,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
     // An unknown address and a wrong token look alike.
     if (!is_known || !isAllowed(request, server_id)) return new Response('not found\n', { status: 404 });
     if (part === 'socket') {
-      if (!holder?.mayAct()) return unavailable('another process has this pod');
+      if (!listener?.mayAct()) return unavailable('another process has this pod');
       const count = connection_counts.get(server_id) ?? 0;
       if (count >= CONNECTIONS_MAX) return unavailable('this pod connects too often, or did not keep to the rules');
       connection_counts.set(server_id, count + 1, { noUpdateTTL: true });
@@ -115,7 +118,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
     return unavailable(opening.is === 'open' ? 'too many builds are being read' : NO_BUILD[opening.is]);
   }
 
-  const listener = listen({
+  const server = listen({
     hostname: hostname ?? (host.includes(':') ? '::' : '0.0.0.0'),
     port,
     fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
@@ -127,17 +130,17 @@ export function openPodPort(options: PodPortOptions): PodPort {
       perMessageDeflate: false,
       open(socket) {
         const { server_id } = socket.data;
-        if (!holder?.mayAct()) return socket.close();
+        if (!listener?.mayAct()) return socket.close();
         const connection = new PodConnection(socket);
         // This process may not have noticed yet that the earlier connection has ended.
         connections.get(server_id)?.close();
         socket.data.connection = connection;
         connections.set(server_id, connection);
-        holder?.onChange();
+        listener?.onChange();
       },
       message(socket, text) {
         try {
-          if (socket.data.connection?.receive(String(text))) holder?.onChange();
+          if (socket.data.connection?.receive(String(text))) listener?.onChange();
         } catch {
           socket.data.connection?.fail();
         }
@@ -149,14 +152,14 @@ export function openPodPort(options: PodPortOptions): PodPort {
         if (connections.get(server_id) === connection) connections.delete(server_id);
         // Its pod may connect again in the next period. Meanwhile its server can be killed without it.
         if (connection?.has_failed) connection_counts.set(server_id, CONNECTIONS_MAX);
-        holder?.onChange();
+        listener?.onChange();
       },
     },
   });
 
   return {
     addressOf(server_id) {
-      const place = `${toUrlHost(host)}:${listener.port}/pods/${server_id}`;
+      const place = `${toUrlHost(host)}:${server.port}/pods/${server_id}`;
       return { socket: `ws://${place}/socket`, build: `http://${place}/build`, token: tokenOf(server_id) };
     },
     connectionOf(server_id) {
@@ -164,14 +167,14 @@ export function openPodPort(options: PodPortOptions): PodPort {
       return connection?.has_failed ? undefined : connection;
     },
     serve(own) {
-      holder = own;
+      listener = own;
     },
     stopServing(own) {
-      if (holder !== own) return;
-      holder = undefined;
+      if (listener !== own) return;
+      listener = undefined;
       for (const connection of connections.values()) connection.close();
     },
-    [Symbol.asyncDispose]: () => listener.stop(true),
+    [Symbol.asyncDispose]: () => server.stop(true),
   };
 }
 

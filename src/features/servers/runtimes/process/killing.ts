@@ -15,7 +15,7 @@ interface KillingOptions {
   readTrees: ReadTrees;
   /** Lists the processes in the control group of a server. By default there is no group. */
   listGroup?: (server_id: string) => number[];
-  /** Gets each server that has no process left, as soon as that is so. */
+  /** Called with each server as soon as it has no process left. */
   onGone?: ((server_id: string) => void) | undefined;
 }
 

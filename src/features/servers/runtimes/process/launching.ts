@@ -85,7 +85,7 @@ export function createLaunching(options: LaunchingOptions) {
       command,
       environment: environmentOf({ order, environment }),
       directory: build.directory,
-      groups: groups.create(server_id, resources),
+      cgroup_directories: groups.create(server_id, resources),
       user_id,
       open_files_max: OPEN_FILES_MAX,
       processes_max: user_id === undefined ? undefined : PROCESSES_MAX,

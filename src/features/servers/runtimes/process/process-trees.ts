@@ -1,4 +1,4 @@
-import { readGroupIds } from '../../../../platform/cgroups.ts';
+import { readCgroupIds } from '../../../../platform/cgroups.ts';
 import { pace } from '../../../../platform/pacing.ts';
 import {
   BOOT_ID,
@@ -18,7 +18,7 @@ export const MARK = 'MUSTER_SERVER_ID';
 const KERNEL_THREADS = 2;
 
 /** The groups that this process is in, if it is itself a server of another service. */
-const OWN_GROUP_IDS = new Set(readGroupIds(process.pid));
+const OWN_GROUP_IDS = new Set(readCgroupIds(process.pid));
 
 /** Maximum number of ancestors to follow. Usually the server of the parent is already known. */
 const ANCESTORS_MAX = 100;
@@ -115,7 +115,7 @@ function readTrace(pid: number, { start_ticks, program }: ProcessStat, known: Tr
   // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
   const is_found = is_contained || user_ids.some(isServerUser);
-  const group_ids = is_found ? [] : readGroupIds(pid).filter((id) => !OWN_GROUP_IDS.has(id));
+  const group_ids = is_found ? [] : readCgroupIds(pid).filter((id) => !OWN_GROUP_IDS.has(id));
   // A program can change its environment, and not its group.
   const mark = is_found || group_ids.length > 0 ? undefined : readVariable(pid, MARK);
   const server_id = known?.start_ticks === start_ticks ? known.server_id : undefined;

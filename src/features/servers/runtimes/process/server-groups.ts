@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import {
+  type CgroupLimits,
   type Cgroups,
-  type GroupLimits,
-  type GroupUsage,
+  type CgroupUsage,
   listGroupProcesses,
-  readGroupUsage,
+  readCgroupUsage,
   removeGroup,
 } from '../../../../platform/cgroups.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
@@ -30,7 +30,7 @@ export interface ServerGroups {
   /** Creates the group of a server, and returns its directories. */
   create(server_id: string, resources: ServerResources): string[];
   /** Returns what the processes of a server have used; undefined if it has no group that counts. */
-  usageOf(server_id: string): GroupUsage | undefined;
+  usageOf(server_id: string): CgroupUsage | undefined;
   /** Returns why the kernel ended processes of a server; undefined if it did not. */
   reasonOf(server_id: string): string | undefined;
   /** Lists the processes in the group of a server. */
@@ -69,7 +69,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
     },
     usageOf(server_id) {
       const group = read(server_id);
-      return group && readGroupUsage(group.directories);
+      return group && readCgroupUsage(group.directories);
     },
     reasonOf(server_id) {
       const group = read(server_id);
@@ -102,6 +102,6 @@ function parse(text: string): ServerGroup | undefined {
 }
 
 /** Returns the limits of a server with these resources. */
-export function limitsOf({ cpu, memory }: ServerResources): GroupLimits {
+export function limitsOf({ cpu, memory }: ServerResources): CgroupLimits {
   return { cpu, memory_bytes: memory * MIB, processes_max: PROCESSES_MAX };
 }

@@ -1,4 +1,4 @@
-import { readGroupUsage } from '../../../../../platform/cgroups.ts';
+import { readCgroupUsage } from '../../../../../platform/cgroups.ts';
 import { createOutputFiles } from '../../process/output-files.ts';
 import type { Call, Piece, ServerOrder } from '../pod-messages.ts';
 import { MachineConnection } from './machine-connection.ts';
@@ -38,7 +38,7 @@ export async function runFirstProcess(order: ServerOrder): Promise<number> {
         case 'read':
           return await read(call);
         case 'usage':
-          return readGroupUsage(OWN_GROUPS) ?? { cpu_ms: 0 };
+          return readCgroupUsage(OWN_GROUPS) ?? { cpu_ms: 0 };
         case 'stop':
           program.stop();
           return {};

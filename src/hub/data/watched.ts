@@ -6,16 +6,16 @@ import { paced } from './frames.ts';
 import { reviewSession, watcher } from './session.ts';
 
 /** The latest answer of a path that is watched. */
-export type Live<Body> = { is: 'waiting' } | { is: 'here'; body: Body } | { is: 'refused'; error: Refusal };
+export type WatchedAnswer<Body> = { is: 'waiting' } | { is: 'here'; body: Body } | { is: 'refused'; error: Refusal };
 
 /** Watches a path while the component is shown; nothing while its parameters are not known. */
-export function useLive<Path extends Watchable>(
+export function useWatched<Path extends Watchable>(
   path: Path,
   parameters: Parameters<Path> | undefined,
   query?: Query,
-): Signal<Live<Answer<Path, 'get'>>> {
+): Signal<WatchedAnswer<Answer<Path, 'get'>>> {
   const address = parameters && toPath(path, parameters, query);
-  const known = useMemo(() => signal<Live<Answer<Path, 'get'>>>({ is: 'waiting' }), [address]);
+  const known = useMemo(() => signal<WatchedAnswer<Answer<Path, 'get'>>>({ is: 'waiting' }), [address]);
   useEffect(() => {
     if (address === undefined) return undefined;
     const frames = paced(known);

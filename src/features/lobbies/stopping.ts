@@ -6,23 +6,25 @@ import type { Servers } from '../servers/servers.ts';
 import * as store from './store.ts';
 import type { StopReason } from './tables.ts';
 
-/** How long the end of a lobby waits for a lock: longer than a busy service holds one. Other ends wait meanwhile. */
+/** How long the stop of a lobby waits for a lock: longer than a busy service holds one. Other stops wait meanwhile. */
 const LOCK_WAIT_MAX_MS = 3_000;
 /** After this number of locked lobbies of a namespace, the rest of it waits for the next call. */
 const LOCKED_MAX = 3;
 
-export interface EndingDependencies {
+export interface StoppingDependencies {
   database: Database;
   clock: Clock;
   events: Events;
   servers: Servers;
 }
 
-export type Ending = ReturnType<typeof createEnding>;
+export type Stopping = ReturnType<typeof createStopping>;
 
-/** Creates the functions that end lobbies, with their players and servers. */
-export function createEnding({ database, clock, events, servers }: EndingDependencies) {
-  /** Ends a lobby. Returns false if it has already ended, or should end only if it is empty and has players again. */
+/** Creates the functions that stop lobbies. They also remove the players and end the servers. */
+export function createStopping({ database, clock, events, servers }: StoppingDependencies) {
+  /**
+   * Stops a lobby. Returns false if it has already stopped, or should stop only if it is empty and has players again.
+   */
   async function stop(
     lobby: store.LobbyWithoutState,
     reason: StopReason,
@@ -45,9 +47,9 @@ export function createEnding({ database, clock, events, servers }: EndingDepende
   return {
     stop,
     /**
-     * Ends lobbies and returns how many ended. A lobby that cannot be ended is reported and does not keep the others from
-     * ending. If several lobbies of a namespace are locked, the rest of that namespace is left to the next call. Throws
-     * while the database cannot be used, because then no lobby can be ended.
+     * Stops lobbies and returns how many stopped. A lobby that cannot be stopped is reported and does not keep the
+     * others from stopping. If several lobbies of a namespace are locked, the rest of that namespace is left to the
+     * next call. Throws while the database cannot be used, because then no lobby can be stopped.
      */
     async stopAll(
       lobbies: store.LobbyWithoutState[],

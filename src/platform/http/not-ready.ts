@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Unavailability } from '../start-waiting.ts';
+import type { Unavailability } from '../unavailability.ts';
 import { errorResponse, toResponse } from './answers.ts';
 import { hasBody } from './body.ts';
 import type { Cors } from './cors.ts';
@@ -8,7 +8,7 @@ import { notReady } from './health.ts';
 /** When clients should try again: the service does not know how long it will wait. */
 const RETRY_AFTER_MS = 2_000;
 
-interface WaitingOptions {
+interface NotReadyOptions {
   cors: Cors;
   public_url: string;
   /** Returns what the service waits for. */
@@ -19,7 +19,7 @@ interface WaitingOptions {
  * Creates the function that answers every request while the service waits for its database or storage: `/health/live`
  * succeeds, and all other paths are unavailable.
  */
-export function createWaitingAnswers({ cors, public_url, unavailability }: WaitingOptions) {
+export function createNotReadyAnswers({ cors, public_url, unavailability }: NotReadyOptions) {
   function answer({ method }: Request, origin: string | null, path: string): Response {
     if (path === '/health/live') return toResponse({ status: 'ok' });
     if (path === '/health/ready') throw notReady([unavailability().finding]);

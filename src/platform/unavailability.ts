@@ -19,7 +19,7 @@ export interface Unavailability {
 
 const EVENTS = { DATABASE_UNAVAILABLE: 'database_awaited', OBJECTS_UNAVAILABLE: 'storage_awaited' } as const;
 
-interface WaitingOptions {
+interface RetryOptions {
   events: Events;
   /** Ends the wait, which then throws the signal's reason. */
   signal: AbortSignal | undefined;
@@ -28,12 +28,12 @@ interface WaitingOptions {
 }
 
 /**
- * Runs work that needs the database and the storage of uploaded files. While one of them is unavailable, repeats it after
- * pauses that double up to 5 s. Throws any other failure.
+ * Runs work that needs the database and the storage of uploaded files. While one of them is unavailable, repeats it
+ * after pauses that double up to 5 s. Throws any other failure.
  */
-export async function whenAvailable<Result>(
+export async function retryWhileUnavailable<Result>(
   work: () => Promise<Result>,
-  { events, signal, onUnavailability }: WaitingOptions,
+  { events, signal, onUnavailability }: RetryOptions,
 ): Promise<Result> {
   const begun = performance.now();
   let reported: { reason: string; at: number } | undefined;
