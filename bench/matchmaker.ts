@@ -25,7 +25,7 @@ await runBench(async (opened) => {
 warm-up each. Each find comes from another address. "thread", "rest": processor time of the service's main thread and of
 its other threads, for each request.`);
 
-  const idle = await startIdleService(opened);
+  const idle = await startIdleService(opened, { has_lobby: false });
   const others = opened.use(new AsyncDisposableStack());
   const callers = others.use(await startCallers());
   const arena = await openArena(others);
@@ -55,7 +55,9 @@ its other threads, for each request.`);
   ];
   await measureCreates(others, arena, callers, plan);
   await others.disposeAsync();
+  const idle_with_lobby = await startIdleService(opened, { has_lobby: true });
   goals.push(await idle.measure());
+  await idle_with_lobby.measure();
 
   const copies = comparisonOfCopies(targets, finds);
   printGoals([copies, ...goals]);

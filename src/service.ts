@@ -19,7 +19,7 @@ import { startLimitingConnections } from './platform/http/connection-limits.ts';
 import type { PortHandlers } from './platform/http/listen.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { forEachAtOnce } from './platform/pacing.ts';
-import { retryWhileUnavailable } from './platform/unavailability.ts';
+import { retryUntilAvailable } from './platform/unavailability.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';
 
@@ -65,7 +65,7 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));
   const not_ready_timer = setTimeout(() => void local_parts.answerStarting(), ANSWERS_AFTER_MS);
-  const service = await retryWhileUnavailable(() => openAll(config, { ...options, events, local_parts }), {
+  const service = await retryUntilAvailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,
     onUnavailability: local_parts.answerNotReady,

@@ -1,5 +1,6 @@
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome } from '../../tests/support/program.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { startMeter } from '../meter.ts';
 import { type Goal, printTable } from '../report.ts';
 
@@ -11,16 +12,22 @@ const MS_A_SECOND_MAX = 8;
 /** A service that nothing uses. */
 export interface IdleService {
   /**
-   * Waits until the service has been idle for a minute, then measures its processor time and that of its PostgreSQL.
+   * Waits until the service has been idle for a minute, then measures its processor time and that of its PostgreSQL. The
+   * goal is for a service without game servers.
    */
   measure(): Promise<Goal>;
 }
 
-/** Starts the service from source with all defaults. */
-export async function startIdleService(opened: AsyncDisposableStack): Promise<IdleService> {
+/** Starts the service from source with all defaults; `has_lobby`: with one warm lobby, which has a game server. */
+export async function startIdleService(
+  opened: AsyncDisposableStack,
+  { has_lobby }: { has_lobby: boolean },
+): Promise<IdleService> {
   const home = opened.use(await makeHome({ MUSTER_LIMITS_SCALE: '1', MUSTER_DATABASE_POOL: '10' }));
   const program = await home.start({ command: commandOf('source') });
+  if (has_lobby) await makeRoomGame(program, { source: READY_SOURCE, mode: { idle_lobbies: { min: 1, max: 1 } } });
   const started = performance.now();
+  const what = has_lobby ? 'Idle with one lobby' : 'Idle';
   return {
     async measure() {
       await Bun.sleep(Math.max(0, started + REST_MS - performance.now()));
@@ -31,7 +38,7 @@ export async function startIdleService(opened: AsyncDisposableStack): Promise<Id
       const each = [thread, rest, database].map(toMs);
       const sum = toMs(thread + rest + database);
       const rested_s = ((performance.now() - started) / 1_000).toFixed(0);
-      printTable(`Idle, ${rested_s} s after its start: milliseconds of processor time a second`, [
+      printTable(`${what}, ${rested_s} s after its start: milliseconds of processor time a second`, [
         ['thread', 'rest', 'PostgreSQL', 'in all'],
         [...each, sum].map((milliseconds) => milliseconds.toFixed(1)),
       ]);

@@ -3,8 +3,8 @@ export interface CatalogueEntry {
   /** HTTP status: one of those that clients of the reference API distinguish, or 426 for the version of a WebSocket. */
   status: 400 | 401 | 403 | 404 | 413 | 426 | 429 | 500 | 503;
   /**
-   * What is wrong, then what to do. `{name}` stands for a parameter. A message that ends with `{error}` or `{reason}`
-   * leaves what to do to it.
+   * What is wrong, then what to do. `{name}` stands for a parameter. If a message ends with `{error}` or
+   * `{reason}`, that parameter says what to do.
    */
   message: string;
 }
@@ -248,7 +248,7 @@ export const CATALOGUE = {
   GROUP_TOO_MANY_INVITES: {
     status: 400,
     message:
-      'The group already has the maximum of {max} open invites. Use one of them, or wait until one expires or is used up. All of them end when a member leaves.',
+      'The group already has the maximum of {max} open invites. Use one of them, or wait until one expires or is used up, or until a member leaves, which ends all of them.',
   },
   HUB_LINK_INVALID: {
     status: 401,

@@ -31,7 +31,7 @@ interface RetryOptions {
  * Runs work that needs the database and the storage of uploaded files. While one of them is unavailable, repeats it
  * after pauses that double up to 5 s. Throws any other failure.
  */
-export async function retryWhileUnavailable<Result>(
+export async function retryUntilAvailable<Result>(
   work: () => Promise<Result>,
   { events, signal, onUnavailability }: RetryOptions,
 ): Promise<Result> {

@@ -269,7 +269,7 @@ test("init: another program's rivet.yaml is noted, and the files of the folder a
   expect((await readYaml(folder)).build).toEqual({ path: 'server.ts' });
 }, 300_000);
 
-test('deploy: puts a configuration of Rivet online as it is, with the server of the folder', async () => {
+test('deploy: puts a configuration of Rivet live as it is, with the server of the folder', async () => {
   const { folder, run } = await makeFolder('unchanged', 'version-env-per-mode');
   const none = await run('deploy');
   expect([none.exit_code, none.stderr]).toEqual([2, expect.stringContaining('Run "muster init", and add "build"')]);

@@ -145,7 +145,7 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     else index.delete(lobby_id);
   }
 
-  /** Creates a planned lobby. Returns whether any of its first players got no seat there. */
+  /** Creates a planned lobby. Returns whether any of its first requests got no seat there. */
   function create(planned: PlannedLobby, process?: SimulatedProcess, by_player?: Map<string, PendingRequest>): boolean {
     const { created, over_limit } = namespace.createPlanned(planned);
     const [creator] = planned.first_requests;

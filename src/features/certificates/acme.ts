@@ -107,7 +107,7 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
       if (!claim) return false;
       const { host } = claim;
       try {
-        const pair = await withDeadline(order(host), signal);
+        const pair = await withOrderDeadline(order(host), signal);
         const parsed = parseCertificate(pair);
         const due_ts = renewalOf(parsed);
         // False if another process has claimed the host since, and orders its own.
@@ -161,7 +161,7 @@ function configureLibrary(ca_file: string | undefined): void {
 }
 
 /** Awaits work for as long as an order may take, or until the signal. */
-async function withDeadline<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+async function withOrderDeadline<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const ended = AbortSignal.any([signal, AbortSignal.timeout(ORDER_MS)]);
   const { promise, reject } = Promise.withResolvers<never>();
   const end = () => reject(new Error(signal.aborted ? 'the service stops' : `no answer within ${ORDER_MS / 1_000} s`));

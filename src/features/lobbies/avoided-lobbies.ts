@@ -10,7 +10,7 @@ interface AvoidedLobbiesDependencies {
 export type AvoidedLobbies = ReturnType<typeof createAvoidedLobbies>;
 
 /**
- * Creates the list of lobbies in which finds get no seats, because their machine's beat is overdue, its process was
+ * Creates the list of lobbies in which finds get no seats, because their machine's heartbeat is overdue, its process was
  * stopped, or it is being drained. The list is read again while there is such a machine; otherwise it is empty and
  * costs nothing.
  */

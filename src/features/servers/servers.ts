@@ -244,9 +244,9 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       );
       await endWaitingServers(datacenter_id);
       const haveEnded = async () => {
-        const of_node = await store.selectOnMachine(database.queries, node_id);
+        const on_machine = await store.selectOnMachine(database.queries, node_id);
         // Servers that the machine has taken since then do not count.
-        const is_any_left = of_node.some(({ destroyed_at }) => destroyed_at !== null);
+        const is_any_left = on_machine.some(({ destroyed_at }) => destroyed_at !== null);
         return is_any_left || (await isAnyEndingUnplaced(database.queries, datacenter_id)) ? undefined : true;
       };
       const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };

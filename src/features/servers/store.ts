@@ -215,9 +215,9 @@ async function selectOpenOfChain(
 
 /** Marks all servers of a machine to be ended, by `kill_at` at the latest. */
 export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
-  const of_node = await selectOnMachine(tx, node_id);
-  const work_topics = of_node.map(({ datacenter_id }) => topics.work(datacenter_id));
-  await touch(tx, [...of_node.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
+  const on_machine = await selectOnMachine(tx, node_id);
+  const work_topics = on_machine.map(({ datacenter_id }) => topics.work(datacenter_id));
+  await touch(tx, [...on_machine.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
   await tx
     .update(servers)
     .set({
@@ -255,11 +255,11 @@ export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): 
 
 /** Marks those servers of a machine to be ended that no lobby has, each within its own timeout. Returns how many. */
 export async function destroyWithoutLobby(tx: Tx, node_id: string, now: Date): Promise<number> {
-  const of_node = (await selectOnMachine(tx, node_id)).filter((one) => !one.token_caller && !one.destroyed_at);
-  if (of_node.length === 0) return 0;
-  const work_topics = of_node.map(({ datacenter_id }) => topics.work(datacenter_id));
-  await touch(tx, [...of_node.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
-  const server_ids = of_node.map(({ server_id }) => server_id);
+  const on_machine = (await selectOnMachine(tx, node_id)).filter((one) => !one.token_caller && !one.destroyed_at);
+  if (on_machine.length === 0) return 0;
+  const work_topics = on_machine.map(({ datacenter_id }) => topics.work(datacenter_id));
+  await touch(tx, [...on_machine.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
+  const server_ids = on_machine.map(({ server_id }) => server_id);
   await tx
     .update(servers)
     .set({
@@ -267,7 +267,7 @@ export async function destroyWithoutLobby(tx: Tx, node_id: string, now: Date): P
       kill_at: sql`${timestamptz(now)} + ${servers.kill_timeout_ms} * interval '1 ms'`,
     })
     .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, isNull(servers.destroyed_at)));
-  return of_node.length;
+  return on_machine.length;
 }
 
 /** Returns a condition: the server in a column of another table has ended with its machine. */
@@ -377,8 +377,8 @@ export async function selectRunningOn(
 
 /** Returns whether a machine has servers that have not ended. */
 export async function isAnyOnMachine(queries: Queries, node_id: string): Promise<boolean> {
-  const of_node = and(eq(servers.node_id, node_id), isNull(servers.ended_at));
-  return (await queries.select({ server_id: servers.server_id }).from(servers).where(of_node).limit(1)).length > 0;
+  const on_machine = and(eq(servers.node_id, node_id), isNull(servers.ended_at));
+  return (await queries.select({ server_id: servers.server_id }).from(servers).where(on_machine).limit(1)).length > 0;
 }
 
 /** Assigns a server to a machine. */

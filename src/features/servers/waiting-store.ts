@@ -89,9 +89,9 @@ export interface WaitingRow {
   wait_reason: WaitReason | null;
   /** What it needs. */
   first: Needs;
-  /** What the first server needs that the machine has room for; null if there is none. */
+  /** What the oldest server that fits needs; null if none fits. */
   next: Needs | null;
-  /** How many waiting servers the machine has room for, counted up to a limit. */
+  /** How many waiting servers fit, counted up to a limit. */
   waiting: number;
 }
 

@@ -27,7 +27,7 @@ const STOP_REASONS = {
   machine_drained: 'its machine was drained',
 } as const;
 
-/** A lobby, running or ended: its life, seats, server and log. */
+/** A lobby, running or stopped: its life, seats, server and log. */
 export function LobbyPage({ id }: { id: string }) {
   const { game, namespace, scope, environment } = useNamespace();
   const past = useWatched(ONE, { ...scope, lobby_id: id }).value;

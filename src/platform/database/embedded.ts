@@ -16,7 +16,14 @@ import {
 } from '../processes.ts';
 import { copyForNamelessUser, hasName } from './nameless-user.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
-import { findPostmaster, lastLines, type Postmaster, readLines, type Waiting, waitUntilReady } from './postmaster.ts';
+import {
+  findPostmaster,
+  lastLines,
+  type Postmaster,
+  readLines,
+  type Waiting,
+  waitUntilPostmasterReady,
+} from './postmaster.ts';
 
 const USER = 'muster';
 const SOCKET_NAME = '.s.PGSQL.5432';
@@ -151,7 +158,8 @@ async function ensureRunning(
   { known, signal }: { known?: Postmaster; signal?: AbortSignal | undefined } = {},
 ): Promise<Postmaster> {
   const found = findPostmaster(instance.cluster);
-  if (found && isUsable(found, instance.programs) && (await waitUntilReady(instance, found.pid, signal))) return found;
+  if (found && isUsable(found, instance.programs) && (await waitUntilPostmasterReady(instance, found.pid, signal)))
+    return found;
   signal?.throwIfAborted();
   // Stops a postmaster that cannot be used: of an earlier release, without its socket, or stopping already.
   await stop(instance.cluster);
@@ -159,7 +167,7 @@ async function ensureRunning(
   const socket = known?.socket_directory ?? (await makeSocketDirectory(directory));
   await removeLockFiles(instance.cluster, socket);
   const pid = start(instance, socket);
-  if (await waitUntilReady(instance, pid, signal)) return { pid, socket_directory: socket };
+  if (await waitUntilPostmasterReady(instance, pid, signal)) return { pid, socket_directory: socket };
   // It may have no pid file yet, by which `stop` would find it.
   if (signal?.aborted) await stopPostmaster(pid);
   signal?.throwIfAborted();

@@ -38,7 +38,7 @@ function isPostmasterOf(pid: number, cluster: string): boolean {
  * Waits until a postmaster accepts connections, through a recovery of any length. Returns false if it ends or stops
  * instead, reports nothing for too long, or the signal is aborted.
  */
-export async function waitUntilReady(
+export async function waitUntilPostmasterReady(
   { cluster, log, waiting }: { cluster: string; log: string; waiting: Waiting },
   pid: number,
   signal?: AbortSignal,

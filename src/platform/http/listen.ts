@@ -34,7 +34,7 @@ interface PortOptions {
   hold_file: string | undefined;
 }
 
-/** What answers requests at a port of the service, and frees the port before. */
+/** What answers requests at a port of the service, and first ends game servers that have the port. */
 export interface PortHandlers {
   fetch(request: Request, server: Server<unknown>): Response | Promise<Response>;
   /** Undefined while WebSockets are not accepted. */

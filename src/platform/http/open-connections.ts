@@ -80,11 +80,11 @@ export function openDescriptorTable(ports: ReadonlySet<number>): DescriptorTable
       const listeners: number[] = [];
       for (let descriptor = 0, size = readTableSize(); descriptor < size; descriptor += 1) {
         if (descriptor % PACE_EVERY === 0) await pace();
-        const client = readSocketAddress(libc.getpeername, descriptor);
+        const client = readClientAddress(descriptor);
         if (!client && libc.fcntl(descriptor, F_GETFD) < 0) continue;
         count += 1;
-        const own = readSocketAddress(libc.getsockname, descriptor);
-        if (!own || !ports.has(own.port)) continue;
+        const own_port = readOwnPort(descriptor);
+        if (own_port === undefined || !ports.has(own_port)) continue;
         if (client) connections.push({ descriptor, ...client });
         else listeners.push(descriptor);
       }
@@ -108,7 +108,7 @@ export function readActivity(descriptor: number): Activity | undefined {
 
 /** Closes a connection for both sides if it still exists. Bun frees the descriptor as if the client had left. */
 export function shutConnection({ descriptor, address, port }: Connection): void {
-  const client = readSocketAddress(libc.getpeername, descriptor);
+  const client = readClientAddress(descriptor);
   if (client?.address === address && client.port === port) libc.shutdown(descriptor, SHUT_RDWR);
 }
 
@@ -135,17 +135,29 @@ const socket_address_view = new DataView(socket_address.buffer);
 const length = new Uint32Array(1);
 
 /**
- * Returns the address of one end of a socket: of the client with `getpeername`, of this process with `getsockname`;
- * undefined if the descriptor has no IP address there.
+ * Reads the address of one end of a socket into `socket_address`: of the client with `getpeername`, of this process with
+ * `getsockname`. Returns false if the descriptor has no IP address there.
  */
-function readSocketAddress(call: typeof libc.getpeername, descriptor: number): SocketAddress | undefined {
+function readSocketAddress(call: typeof libc.getpeername, descriptor: number): boolean {
   length[0] = SOCKET_ADDRESS_BYTES;
-  if (call(descriptor, socket_address, length) !== 0) return undefined;
+  if (call(descriptor, socket_address, length) !== 0) return false;
+  const family = readFamily();
+  return family === AF_INET || family === AF_INET6;
+}
+
+const readFamily = (): number => socket_address_view.getUint16(0, true);
+const readPort = (): number => socket_address_view.getUint16(2);
+
+function readOwnPort(descriptor: number): number | undefined {
+  return readSocketAddress(libc.getsockname, descriptor) ? readPort() : undefined;
+}
+
+/** Returns the address of a connection's client, IPv4 inside IPv6 as IPv4; undefined if it has no IP address. */
+function readClientAddress(descriptor: number): SocketAddress | undefined {
+  if (!readSocketAddress(libc.getpeername, descriptor)) return undefined;
   const view = socket_address_view;
-  const family = view.getUint16(0, true);
-  if (family !== AF_INET && family !== AF_INET6) return undefined;
-  const port = view.getUint16(2);
-  if (family === AF_INET) return ofIpv4(socket_address.subarray(4, 8), port);
+  const port = readPort();
+  if (readFamily() === AF_INET) return ofIpv4(socket_address.subarray(4, 8), port);
   const is_mapped = view.getUint32(8) === 0 && view.getUint32(12) === 0 && view.getUint32(16) === 0xffff;
   if (is_mapped) return ofIpv4(socket_address.subarray(20, 24), port);
   const groups = Array.from({ length: 8 }, (_, index) => view.getUint16(8 + 2 * index).toString(16));

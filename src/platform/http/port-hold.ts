@@ -60,8 +60,7 @@ export function holdPort({ addresses, port, file }: HoldOptions): PortHold | und
 
 /** Ends the process that holds the port, and removes its file, so that other programs can have the port. */
 export function releaseHold(file: string): void {
-  const held = readHeld(file);
-  for (const holder of held ? [held.process] : findHolders(file)) endHolder(holder);
+  for (const holder of findHolders(file)) endHolder(holder);
   rmSync(file, { force: true });
 }
 

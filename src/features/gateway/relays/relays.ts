@@ -21,7 +21,7 @@ export interface RelaysOptions {
   limits: { is_on: boolean; scale: number };
   /** How servers learn the addresses of TCP clients, if at all. */
   proxy_protocol: ProxyProtocol | undefined;
-  /** Ends the game servers of this machine that occupy a TCP port of the service. Returns how many. */
+  /** Ends the game servers of this machine that took a TCP port. Returns how many. */
   freePort(port: number): Promise<number>;
 }
 
@@ -58,7 +58,7 @@ export function createRelays(options: RelaysOptions) {
     try {
       const relays = await openAll(server, relayed).catch(async (cause: unknown) => {
         // Once for each server, because the eviction reads all processes.
-        if (failed.has(server_id) || !(await evictFrom(of_server))) throw cause;
+        if (failed.has(server_id) || !(await freePorts(of_server))) throw cause;
         return await openAll(server, relayed);
       });
       failed.delete(server_id);
@@ -83,7 +83,7 @@ export function createRelays(options: RelaysOptions) {
   }
 
   /** Ends game servers that took one of the ports while the service was stopped. Returns whether there were any. */
-  async function evictFrom(ports: number[]): Promise<boolean> {
+  async function freePorts(ports: number[]): Promise<boolean> {
     let count = 0;
     for (const port of ports) count += await freePort(port);
     return count > 0;

@@ -110,7 +110,7 @@ export class LobbyIndex {
   }
 
   /**
-   * Sets the lobbies in which finds get no seats, because their machine's beat is overdue, its process was stopped, or
+   * Sets the lobbies in which finds get no seats, because their machine's heartbeat is overdue, its process was stopped, or
    * it is being drained.
    */
   avoid(lobby_ids: ReadonlySet<string>): void {

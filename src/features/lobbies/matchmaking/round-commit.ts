@@ -65,7 +65,7 @@ export async function commitSeats(dependencies: CommitDependencies, round: Plann
 /** Commits the planned seats of each namespace alone. Leaves out those that are locked. */
 async function commitNamespaces(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
   const namespaces = [...new Map(round.seats.map(({ request }) => [request.namespace_id, request])).values()];
-  // It is the one whose lock was just waited for.
+  // The commit of the whole round has just found it locked.
   if (namespaces.length === 1) return { not_placed: [], locked: namespaces };
   const gaps: CommitGaps = { not_placed: [], locked: [] };
   await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (one) => {

@@ -87,10 +87,10 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 
   const mayAct = () => lease?.mayAct() ?? true;
   const connectionOf = (server_id: string) => (mayAct() ? pod_port.connectionOf(server_id) : undefined);
-  const listener: PodListener = { onChange, mayAct };
-  pod_port.serve(listener);
+  const pod_listener: PodListener = { onChange, mayAct };
+  pod_port.serve(pod_listener);
   // Not only when this runtime is disposed of: steps that are under way delay that, and pods need the next holder.
-  lease?.ended.addEventListener('abort', () => pod_port.stopServing(listener), { once: true });
+  lease?.ended.addEventListener('abort', () => pod_port.stopServing(pod_listener), { once: true });
 
   async function start(order: StartOrder): Promise<Started> {
     const { server_id } = order;
@@ -289,7 +289,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       notify = listener;
     },
     async [Symbol.asyncDispose]() {
-      pod_port.stopServing(listener);
+      pod_port.stopServing(pod_listener);
       stopping.abort();
       await pods.stopped;
     },

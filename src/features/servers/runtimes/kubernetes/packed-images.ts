@@ -126,8 +126,8 @@ function packBuild(directory: string): AsyncGenerator<Uint8Array, void> {
   return packFolder({
     directory,
     async describe(file, path) {
-      // The layer below has a folder with this name. A node would take the prefix for a whiteout, and hide another
-      // file.
+      // The layer below has a folder with this name. A node would take a name with the
+      // prefix for a whiteout, and hide another file.
       if (path === OWN_FOLDER || basename(path).startsWith(WHITEOUT)) return undefined;
       const stats = await lstat(file);
       if (stats.isFile() && stats.nlink > 1) {

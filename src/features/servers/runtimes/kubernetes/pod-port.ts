@@ -42,7 +42,7 @@ export interface PodPortOptions {
   open_within_ms?: number | undefined;
 }
 
-/** The runtime that is notified of changes of its pods, while this process has them. */
+/** The runtime of the pods: says whether this process has them, and is notified of their changes. */
 export interface PodListener {
   /** Returns whether this process has the pods now. */
   mayAct(): boolean;
@@ -118,7 +118,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
     return unavailable(opening.is === 'open' ? 'too many builds are being read' : NO_BUILD[opening.is]);
   }
 
-  const server = listen({
+  const port_server = listen({
     hostname: hostname ?? (host.includes(':') ? '::' : '0.0.0.0'),
     port,
     fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
@@ -159,7 +159,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
 
   return {
     addressOf(server_id) {
-      const place = `${toUrlHost(host)}:${server.port}/pods/${server_id}`;
+      const place = `${toUrlHost(host)}:${port_server.port}/pods/${server_id}`;
       return { socket: `ws://${place}/socket`, build: `http://${place}/build`, token: tokenOf(server_id) };
     },
     connectionOf(server_id) {
@@ -174,7 +174,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
       listener = undefined;
       for (const connection of connections.values()) connection.close();
     },
-    [Symbol.asyncDispose]: () => server.stop(true),
+    [Symbol.asyncDispose]: () => port_server.stop(true),
   };
 }
 
