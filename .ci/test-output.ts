@@ -12,16 +12,18 @@ export interface Failure {
 
 /** Returns the output of `bun test` by files. It prints the name of a file before the output of its tests. */
 export function outputByFile(output: string): { file: string; text: string }[] {
-  const [, ...parts] = output.split(/^(tests\/.*\.test\.ts):$/m);
+  const parts = ['unknown file', ...output.split(/^(tests\/.*\.test\.ts):$/m)];
   return parts.flatMap((file, index) => (index % 2 === 0 ? { file, text: parts[index + 1] ?? '' } : []));
 }
 
 /** Returns the failed tests in the output of `bun test`, each with its file. */
 export function failuresIn(output: string): Failure[] {
+  return outputByFile(output).flatMap(({ file, text }) => failuresOf(file, text));
+}
+
+function failuresOf(file: string, text: string): Failure[] {
   const failures: Failure[] = [];
-  let file = 'unknown file';
-  for (const line of output.split('\n')) {
-    if (/^tests\/.*\.test\.ts:$/.test(line)) file = line.slice(0, -1);
+  for (const line of text.split('\n')) {
     const [, crashed, how] = /^✗ (\S+) \((worker crashed.*)\)$/.exec(line) ?? [];
     if (crashed !== undefined && how !== undefined)
       failures.push({ file: crashed, what: how, is_test: true, is_crash: true });

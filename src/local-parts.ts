@@ -106,7 +106,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
 
   let opening: Promise<void> | undefined;
   /** Runs calls one at a time, because the first one that succeeds opens the port. */
-  function setHandlers(handlers: PortHandlers): Promise<void> {
+  function setInTurn(handlers: PortHandlers): Promise<void> {
     const before = opening?.catch(() => {}) ?? Promise.resolve();
     opening = before.then(() => port.setHandlers(handlers));
     return opening;
@@ -115,7 +115,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   async function answerNotReady(reason: Unavailability): Promise<void> {
     const is_first = unavailability === undefined;
     unavailability = reason;
-    await (is_first ? setHandlers(not_ready) : opening);
+    await (is_first ? setInTurn(not_ready) : opening);
   }
   const not_ready: PortHandlers = {
     fetch: createNotReadyAnswers({
@@ -139,7 +139,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     ip_database,
     address_classes,
     async setHandlers(handlers) {
-      await setHandlers(handlers);
+      await setInTurn(handlers);
       unavailability = undefined;
     },
     answerNotReady,
@@ -148,7 +148,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
       unavailability = STARTING;
       try {
         // Ends no game server that has the port, because the reason could not be recorded yet.
-        await setHandlers({ ...not_ready, freePort: async () => 0 });
+        await setInTurn({ ...not_ready, freePort: async () => 0 });
       } catch {
         unavailability = undefined;
       }

@@ -112,8 +112,8 @@ export interface ProcessStat {
   session: number;
   start_ticks: number;
   /**
-   * Another text after each start of a program in the process (execve): its name, and where its stack and environment
-   * are, which is random. Undefined if the kernel hides that from this process.
+   * The program that the process runs. It changes with each start of one (execve), even of the same: it has the name and
+   * the addresses of the stack and the environment, which are random. Undefined if the kernel hides these from us.
    */
   program: string | undefined;
   /** Processor time of the process itself. */

@@ -18,8 +18,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 // The run waits until this file is gone.
 const { MUSTER_TEST_KEEPERS: keepers } = process.env;
-const is_cleaning_up = keepers === undefined ? undefined : join(keepers, String(process.pid));
-if (is_cleaning_up !== undefined) writeFileSync(is_cleaning_up, '');
+const own_file = keepers === undefined ? undefined : join(keepers, String(process.pid));
+if (own_file !== undefined) writeFileSync(own_file, '');
 
 const database_directory = databaseDirectoryOf(directory);
 const run_id = process.ppid;
@@ -38,7 +38,7 @@ for (let round = 0; round < CLEANING_ROUNDS_MAX; round += 1) {
   await Bun.sleep(20);
 }
 for (const path of [directory, database_directory]) rmSync(path, { recursive: true, force: true });
-if (is_cleaning_up !== undefined) rmSync(is_cleaning_up, { force: true });
+if (own_file !== undefined) rmSync(own_file, { force: true });
 
 /** Starts a PostgreSQL of the run's own, on a copy of a migrated cluster, whose only database is the migrated one. */
 async function openEmbedded(): Promise<TestServer & AsyncDisposable> {

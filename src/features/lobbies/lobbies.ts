@@ -43,7 +43,7 @@ export function createLobbiesApi(dependencies: LobbiesDependencies) {
      * steps. Keeps players who still have a seat.
      */
     deleteEnded: (before: Date) => deleteEnded(dependencies.database, before),
-    /** Returns the condition that the server whose id is in the column has a lobby, running or stopped. */
+    /** Returns an SQL condition: a lobby, running or stopped, has the server whose id is in the column. */
     isOn: isLobbyOn,
     /** Returns the namespace of a lobby of a game, running or stopped. */
     async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {

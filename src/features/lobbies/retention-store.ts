@@ -38,7 +38,7 @@ export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[
   return [...new Set(deleted.map(({ namespace_id }) => namespace_id))];
 }
 
-/** Returns the condition that the server whose id is in the column has a lobby, running or stopped. */
+/** Returns an SQL condition: a lobby, running or stopped, has the server whose id is in the column. */
 export function isLobbyOn(server_id: Column): SQL {
   return sql`exists (select from ${lobbies} where ${lobbies.server_id} = ${server_id})`;
 }

@@ -6,8 +6,8 @@ const BEFORE_ALL_PLAYERS = '00000000-0000-0000-0000-000000000000';
 
 /**
  * Deletes the rows of players who got their seats before a given time and no longer have them, and of lobbies that
- * stopped before it, in small steps. Yields after each step the namespaces whose lobbies it deleted. Deletes players
- * first, so that no lobby goes before its players. Ends early if another process is doing the same.
+ * stopped before it, in small steps. After each step, yields the namespaces in which lobbies were deleted. Deletes
+ * players first, so that no lobby goes before its players. Ends early if another process is doing the same.
  */
 export async function* deleteEnded(database: Database, before: Date): AsyncGenerator<string[]> {
   for (let last: string | undefined = BEFORE_ALL_PLAYERS; last; ) {

@@ -125,7 +125,7 @@ export const players = pgTable(
     namespace_id: uuid().notNull(),
     /** The client's address. */
     address: text().notNull(),
-    /** The client whose limit counts the player (`clients.ts`); null for players seated before this was recorded. */
+    /** The player's client, which has a limit of players (`clients.ts`). Null for players from before clients had one. */
     client: text(),
     /**
      * The player's number among the seated players of the client, from 1 to the client's limit. Earlier releases set none:

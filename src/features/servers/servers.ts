@@ -260,7 +260,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Records the end of all servers of a machine that is declared lost. Returns how many. */
     endWithLostMachine: (tx: Tx, node_id: string): Promise<number> =>
       endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
-    /** Returns how many servers each machine has that have not ended. */
+    /** Returns the number of servers that have not ended, by machine. */
     countByMachine: () => store.countByMachine(database.queries),
     /** Returns how many servers machines have that have not ended, by status. */
     countOfMachines: (node_ids: string[]) => countOfMachines(database.queries, node_ids),

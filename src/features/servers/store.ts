@@ -292,7 +292,7 @@ export function machineOf(server_id: Column): SQL {
   )`;
 }
 
-/** Returns how many servers each machine has that have not ended. */
+/** Returns the number of servers that have not ended, by machine. */
 export async function countByMachine(queries: Queries): Promise<Map<string, number>> {
   const rows = await queries
     .select({ node_id: servers.node_id, count: sql<number>`count(*)::int` })

@@ -19,10 +19,10 @@ const FIRST_RULES = /^# PostgreSQL Client Authentication Configuration File/;
 const CLIENT_RULES_WITHOUT_PASSWORD = CLIENT_RULES.replaceAll('scram-sha-256', 'trust');
 
 /**
- * Returns how to connect to the embedded PostgreSQL. Makes it ask for a password, unless we are root and it has none. Without root, game
- * servers run as our user and can reach the socket, but they cannot read the file with the password. As root, game
- * servers run as other users, so PostgreSQL trusts the socket, unless it already has a password. Every step may be
- * repeated after a crash.
+ * Returns how to connect to the embedded PostgreSQL. Makes it ask for a password, unless we are root and it has none.
+ * Without root, game servers run as our user and can reach the socket, but they cannot read the file with the password.
+ * As root, game servers run as other users, so PostgreSQL trusts the socket, unless it already has a password. Every
+ * step may be repeated after a crash.
  */
 export async function requirePassword(
   { connection }: Pick<EmbeddedPostgres, 'connection'>,

@@ -67,7 +67,7 @@ export interface CompiledShape<Shape extends TSchema> {
 
 const PROBLEMS_MAX = 8;
 
-/** The checks of shapes, because routes share shapes, and are compiled again for https. */
+/** Kept, because routes share shapes, and all routes are prepared once more for https. */
 const checks = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
 export function compileShape<Shape extends TSchema>(shape: Shape): CompiledShape<Shape> {

@@ -166,8 +166,8 @@ function refuse(planned: PlannedLobby, error: unknown, over_limit: OverLimit[] =
 }
 
 /**
- * Creates a lobby with the seats of those first requests whose client is within its limit. Refuses it if the client of
- * its creator is over the limit, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
+ * Creates a lobby and seats its first requests, except those whose client is over its limit. Refuses the lobby if that
+ * is the creator's client, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
  */
 async function createLobby(
   { servers, clock }: CreatePlannedDependencies,

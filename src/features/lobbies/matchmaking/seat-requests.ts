@@ -32,7 +32,7 @@ export interface JoinRequest extends RequestBase {
   lobby_id: string;
 }
 
-/** A request whose players get the first seats of a lobby. */
+/** A request that gets its seats when a lobby is created. */
 export type FirstRequest = Pick<RequestBase, 'player_id' | 'others' | 'address' | 'client'> &
   Pick<FindRequest, 'ticket'>;
 

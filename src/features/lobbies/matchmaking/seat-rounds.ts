@@ -20,10 +20,7 @@ import type { SeatRequest } from './seat-requests.ts';
 const ROUND_MAX = 512;
 /** Maximum number of unanswered requests. Games share them: one game alone gets up to half. */
 const UNANSWERED_MAX = 20_000;
-/**
- * Maximum number of namespaces set aside whose rounds are finished at the same time: each creates lobbies or waits for
- * locks.
- */
+/** Maximum number of namespaces for which lobbies are created, or locks waited for, at the same time. */
 const SLOW_AT_ONCE_MAX = 6;
 /** Maximum number of rounds that decide a request, if it loses a race in each. */
 const ATTEMPTS_MAX = 16;

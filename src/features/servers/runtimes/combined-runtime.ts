@@ -23,7 +23,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
 
   async function observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const observed = new Map<string, Observation>();
-    /** Servers that may belong to a runtime whose observation failed. */
+    /** Servers that were looked for in a runtime that could not be observed: it may have them. */
     const uncertain = new Set<string>();
     for (const runtime of runtimes) {
       // Asks for a server of unknown runtime until one of them has it.

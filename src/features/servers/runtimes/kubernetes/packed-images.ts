@@ -12,7 +12,7 @@ import { USER_ID } from './pod-manifest.ts';
 import { POD_EXECUTABLE } from './pod-names.ts';
 
 const IMAGES_MAX = 1_000;
-/** Stands for the game in whose turn Muster's executable is hashed: none, because all images share it. */
+/** Takes the place of a game's id where work is done for no game: all images share Muster's executable. */
 const OF_NO_GAME = '';
 const EPOCH = new Date(0);
 const OWN_FOLDER = basename(POD_EXECUTABLE.folder);
@@ -126,8 +126,8 @@ function packBuild(directory: string): AsyncGenerator<Uint8Array, void> {
   return packFolder({
     directory,
     async describe(file, path) {
-      // The layer below has a folder with this name. A node would take a name with the
-      // prefix for a whiteout, and hide another file.
+      // The layer below has a folder with the first name. A node would take the second one for a whiteout, and hide
+      // another file.
       if (path === OWN_FOLDER || basename(path).startsWith(WHITEOUT)) return undefined;
       const stats = await lstat(file);
       if (stats.isFile() && stats.nlink > 1) {
