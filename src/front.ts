@@ -43,6 +43,8 @@ interface FrontOptions {
   epoch: string;
 }
 
+export type Front = Awaited<ReturnType<typeof openFront>>;
+
 /** Opens the parts that answer requests: rate limits, the WebSocket channel and all routes. Does not listen yet. */
 export async function openFront(config: Config, options: FrontOptions) {
   const { clock, events, checks, warnings, readIsolation, epoch } = options;

@@ -5,7 +5,8 @@ import { openBase } from './base.ts';
 import { openFeatures } from './composition.ts';
 import type { Config } from './config.ts';
 import type { BootstrapResult } from './features/bootstrap/bootstrap.ts';
-import { openFront } from './front.ts';
+import type { UsedLimit } from './features/operator/operator.ts';
+import { type Front, openFront } from './front.ts';
 import { type LocalParts, openLocalParts } from './local-parts.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
 import type { DataDirectory } from './platform/data-directory.ts';
@@ -64,11 +65,11 @@ export async function openService(config: Config, options: ServiceOptions = {}):
   const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));
-  const not_ready_timer = setTimeout(() => void local_parts.answerStarting(), ANSWERS_AFTER_MS);
+  const not_ready_timer = setTimeout(() => void local_parts.port.answerStarting(), ANSWERS_AFTER_MS);
   const service = await retryUntilAvailable(() => openAll(config, { ...options, events, local_parts }), {
     events,
     signal,
-    onUnavailability: local_parts.answerNotReady,
+    onUnavailability: (unavailability) => local_parts.port.answerNotReady(unavailability),
   }).finally(() => clearTimeout(not_ready_timer));
   opened.use(service);
   const everything = opened.move();
@@ -80,7 +81,7 @@ async function openAll(
   { events, local_parts, ...options }: ServiceOptions & { events: KeptEvents; local_parts: LocalParts },
 ): Promise<Service> {
   const { clock = systemClock } = options;
-  const { data, runtime, ip_database } = local_parts;
+  const { data, runtime, port, hold_files } = local_parts;
   await using opened = new AsyncDisposableStack();
 
   const { base, storage } = opened.use(await openBase(config, { ...options, clock, events, data }));
@@ -88,14 +89,9 @@ async function openAll(
   const composed = opened.use(
     await openFeatures(config, { base, storage, local_parts, kept_events: events, signal: options.signal }),
   );
-  const { features, servers, machines, machine, bootstrap, certificates, hub, operator } = composed;
-  opened.defer(async () => {
-    const has_servers = await servers.isAnyOn(machine.node_id).catch(() => true);
-    // If this fails, others declare the machine lost after `lost_after_ms` instead of `rest_ms`.
-    await machines
-      .stop({ has_servers })
-      .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));
-  });
+  const { features, servers, bootstrap, certificates, operator } = composed;
+  const machine = createMachineControl(composed, events);
+  opened.defer(machine.endLease);
   const administrator_token_file = writeToken('administrator-token', bootstrap.administrator_token, { data, events });
   writeToken('metrics-token', bootstrap.metrics_token, { data, events });
   const front = opened.use(
@@ -113,89 +109,138 @@ async function openAll(
       epoch: await readEpoch(database.queries),
     }),
   );
+  operator.addLimits(() => listLimits(config, front.countWatchers(), servers.countBuildReads?.()));
 
-  const { watchers_max } = config.watch;
-  operator.addLimits(() => {
-    const { watchers, polls, sockets } = front.countWatchers();
-    const build_reads = servers.countBuildReads?.();
-    return [
-      { name: 'watchers', used: watchers, max: watchers_max },
-      { name: 'polls', used: polls },
-      { name: 'sockets', used: sockets, max: config.sockets.sockets_max },
-      ...(build_reads ? [{ name: 'build_reads' as const, ...build_reads }] : []),
-    ];
-  });
-
-  const work: Work[] = [];
-  const working = new AbortController();
+  const background = new BackgroundWork();
   opened.defer(async () => {
-    working.abort();
-    const stopped = Promise.all(work.map((one) => one.stopped));
     // The heartbeat of this machine has ended. If a step took too long, other machines would declare this one lost,
     // with its game servers.
-    const within_ms = Math.min(STEPS_END_WITHIN_MS, config.machines.lost_after_ms / 2);
-    await Promise.race([stopped, pause(within_ms, undefined, { ref: false })]);
+    await background.stop(Math.min(STEPS_END_WITHIN_MS, config.machines.lost_after_ms / 2));
     // Game servers that keep running must not get the ports.
-    if (!(await servers.isAnyOn(machine.node_id).catch(() => true))) local_parts.releasePorts();
+    if (!(await machine.hasServers())) local_parts.releasePorts();
   });
-  let has_stopped_taking = false;
-  opened.defer(async () => {
-    if (!has_stopped_taking) return;
-    // Ends the servers of lobbies that were created meanwhile.
-    const stopped = servers.endWaitingServers(machine.datacenter_id);
-    await stopped.catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
-  });
+  opened.defer(machine.endWaitingServers);
   const handlers: PortHandlers = {
     fetch: (request, server) => servers.answerNodes?.(request, server) ?? front.fetch(request, server),
     websocket: front.websocket,
     freePort: composed.freePort,
   };
-  await local_parts.setHandlers(handlers);
+  await port.setHandlers(handlers);
   let public_ports: AsyncDisposable | undefined;
   opened.defer(async () => {
     await front.drain();
     front.stop();
     watch.release();
-    await Promise.all([local_parts.stopAnswering(), public_ports?.[Symbol.asyncDispose]()]);
+    await Promise.all([port.stop(), public_ports?.[Symbol.asyncDispose]()]);
   });
-  opened.defer(async () => {
-    // Runs before the players leave, which may take long. If no other process uses the cluster, this one keeps the pods
-    // until its background work ends.
-    await servers
-      .leaveSharedCluster()
-      .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'release', cause }));
-  });
-  const { hold_files } = local_parts;
+  // Runs before the players leave, which may take long.
+  opened.defer(machine.leaveSharedCluster);
   public_ports = await openPublicPorts(config, { certificates, handlers, hold_files, events });
-
-  // Starts after the port is open, so that work that has piled up does not delay the first requests.
-  const { signal } = working;
-  const { host, port, tls, kubernetes, trusted_proxies, connections_per_address_max } = config;
-  const ports = [port, tls.https_port, tls.http_port, kubernetes?.port].filter((one) => one !== undefined);
-  for (const { startWork } of features) work.push(...(startWork?.(signal) ?? []));
-  work.push(
-    storage.space.startWatching(signal),
-    startLimitingConnections({ host, ports, trusted_proxies, connections_per_address_max, events, signal }),
-  );
-  if (ip_database) work.push(ip_database.startReading({ signal, events }));
+  // After the ports are open, so that work that has piled up does not delay the first requests.
+  background.start((signal) => startWork(config, { features, storage, local_parts, events, signal }));
 
   const everything = opened.move();
   return {
     bootstrap_result: bootstrap,
     administrator_token_file,
-    createHubLink: async () => (await hub.createLink(bootstrap.administrator_token)).url,
-    async stopTakingServers() {
+    createHubLink: async () => (await composed.hub.createLink(bootstrap.administrator_token)).url,
+    stopTakingServers: machine.stopTakingServers,
+    stopServers: machine.stopServers,
+    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+  };
+}
+
+type Composed = Awaited<ReturnType<typeof openFeatures>>;
+
+/** Creates what a stop of the service does with this machine and its game servers. */
+function createMachineControl({ servers, machines, machine }: Composed, events: Events) {
+  let has_stopped_taking = false;
+  const hasServers = () => servers.isAnyOn(machine.node_id).catch(() => true);
+  return {
+    /** Whether game servers run on this machine, as far as the database knows. */
+    hasServers,
+    async stopTakingServers(): Promise<void> {
       has_stopped_taking = true;
       await machines.stopTakingServers();
     },
-    async stopServers() {
+    async stopServers(): Promise<void> {
       const cluster_id = machines.clusterId();
       const has_cluster_alone = cluster_id !== undefined && !(await machines.isClusterShared().catch(() => true));
       const node_ids = [machine.node_id, ...(has_cluster_alone ? [cluster_id] : [])];
       await forEachAtOnce(node_ids, node_ids.length, (node_id) => servers.stopAllOf({ ...machine, node_id }));
     },
-    [Symbol.asyncDispose]: () => everything.disposeAsync(),
+    /** Lets another process use the cluster. If there is none, this one keeps the pods until its background work ends. */
+    async leaveSharedCluster(): Promise<void> {
+      await servers
+        .leaveSharedCluster()
+        .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'release', cause }));
+    },
+    /** Ends the servers of lobbies that were created since the machine has stopped taking servers. */
+    async endWaitingServers(): Promise<void> {
+      if (!has_stopped_taking) return;
+      await servers
+        .endWaitingServers(machine.datacenter_id)
+        .catch((cause: unknown) => events.emit({ event: 'servers_stop_failed', cause }));
+    },
+    /** If this fails, others declare the machine lost after `lost_after_ms` instead of `rest_ms`. */
+    async endLease(): Promise<void> {
+      await machines
+        .stop({ has_servers: await hasServers() })
+        .catch((cause: unknown) => events.emit({ event: 'lease_failed', step: 'stop', cause }));
+    },
   };
+}
+
+/** Returns the limits of what a process serves, and how much of each is used. */
+function listLimits(
+  { watch, sockets }: Config,
+  used: ReturnType<Front['countWatchers']>,
+  build_reads: { used: number; max: number } | undefined,
+): UsedLimit[] {
+  return [
+    { name: 'watchers', used: used.watchers, max: watch.watchers_max },
+    { name: 'polls', used: used.polls },
+    { name: 'sockets', used: used.sockets, max: sockets.sockets_max },
+    ...(build_reads ? [{ name: 'build_reads' as const, ...build_reads }] : []),
+  ];
+}
+
+/** Work that goes on until it is stopped. */
+class BackgroundWork {
+  readonly #stopping = new AbortController();
+  #work: Work[] = [];
+
+  start(startAll: (signal: AbortSignal) => Work[]): void {
+    this.#work = startAll(this.#stopping.signal);
+  }
+
+  /** Stops the work. Waits for the steps in progress, but no longer than `within_ms`. */
+  async stop(within_ms: number): Promise<void> {
+    this.#stopping.abort();
+    const stopped = Promise.all(this.#work.map((one) => one.stopped));
+    await Promise.race([stopped, pause(within_ms, undefined, { ref: false })]);
+  }
+}
+
+interface WorkParts {
+  features: Composed['features'];
+  storage: Awaited<ReturnType<typeof openBase>>['storage'];
+  local_parts: LocalParts;
+  events: Events;
+  signal: AbortSignal;
+}
+
+/** Starts the background work of all features and of the parts below them. */
+function startWork(config: Config, { features, storage, local_parts, events, signal }: WorkParts): Work[] {
+  const { host, port, tls, kubernetes, trusted_proxies, connections_per_address_max } = config;
+  const { ip_database } = local_parts;
+  const ports = [port, tls.https_port, tls.http_port, kubernetes?.port].filter((one) => one !== undefined);
+  return [
+    ...features.flatMap((feature) => feature.startWork?.(signal) ?? []),
+    storage.space.startWatching(signal),
+    startLimitingConnections({ host, ports, trusted_proxies, connections_per_address_max, events, signal }),
+    ...(ip_database ? [ip_database.startReading({ signal, events })] : []),
+  ];
 }
 
 /** Writes a token for operators to a file. On a full disk, the file of an earlier start stays: its token is valid too. */

@@ -22,7 +22,7 @@ const ANSWER_WITHIN_S = 5;
 /** For uploads, which are streamed to disk and have limits of their own. JSON bodies have a much smaller one. */
 const REQUEST_BYTES_MAX = 128 * 1024 ** 3;
 
-interface PortOptions {
+export interface PortOptions {
   host: string;
   port: number;
   /** How long a request may wait for its answer. */
