@@ -264,8 +264,8 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const waiting = await waitingStore.lockUnplaced(tx, [...chosen, ...ending]);
       const placed: Placed = { count: 0, takes_servers, wait_reasons: new Map() };
       for (const server of waiting) {
-        const needs = server.destroyed_at ? NO_NEEDS : needsOf(server, assigned_ports);
-        const lack = findLack(room, needs);
+        const needs = needsOf(server, assigned_ports);
+        const lack = server.destroyed_at ? undefined : findLack(room, needs);
         const reserved = lack
           ? undefined
           : await reservePorts(tx, machine, server, { released_before, unavailable_ports });
@@ -278,7 +278,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
           room = { ...room, ports: needs.ports - 1 };
           continue;
         }
-        room = reduceRoom(room, needs);
+        if (!server.destroyed_at) room = reduceRoom(room, needs);
         for (const port of assignedPortsOf(reserved)) assigned_ports.add(port);
         for (const port of rangePortsOf(reserved, range_ports)) unavailable_ports.add(port);
         // A server may call the service before its start is recorded, and its lobby must have an address then.
@@ -320,8 +320,6 @@ interface Placed {
 }
 
 const NOTHING_PLACED: Placed = { count: 0, takes_servers: true, wait_reasons: new Map() };
-/** What servers need that end before they start. */
-const NO_NEEDS: Room = { ports: 0, cpu: 0, memory: 0 };
 const NO_LIMITS: ServerResources = { cpu: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };
 
 /** Reserves free ports for a server and returns its ports. Returns undefined if other programs use too many. */

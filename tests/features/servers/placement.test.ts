@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { createLogs } from '../../../src/features/servers/logs.ts';
-import { createPlacement } from '../../../src/features/servers/placement.ts';
+import { createPlacement, type PlacementMachine } from '../../../src/features/servers/placement.ts';
 import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
+import type { PlacedServer, ServerRow } from '../../../src/features/servers/tables.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { LONE_MACHINE } from '../../support/lone-machine.ts';
 import { shareService } from '../../support/suite.ts';
@@ -18,11 +19,19 @@ describe('a machine that could take a server', () => {
     build_id = await uploadScript(muster.api, game, '');
   });
 
+  interface Situation {
+    is_alone?: boolean;
+    is_unpacked?: boolean;
+    /** Changes of the waiting server. */
+    server?: Partial<ServerRow>;
+    machine?: Partial<PlacementMachine>;
+  }
+
   /** A machine of a datacenter with one waiting server. */
-  async function machineWith({ is_alone, is_unpacked }: { is_alone: boolean; is_unpacked: boolean }) {
+  async function machineWith({ is_alone = true, is_unpacked = true, server = {}, machine = {} }: Situation) {
     const { database, clock } = muster;
     const datacenter_id = crypto.randomUUID();
-    const row = waitingServer({ ...game, build_id, datacenter_id });
+    const row = { ...waitingServer({ ...game, build_id, datacenter_id }), ...server };
     await database.transact((tx) => insertServer(tx, row));
     const again_in: number[] = [];
     const placement = createPlacement(
@@ -44,12 +53,13 @@ describe('a machine that could take a server', () => {
           servers_per_group_max: 10,
           resources_max: undefined,
           relayed: new Set<never>(),
+          ...machine,
         },
       },
       (ms) => again_in.push(ms),
     );
     const nodeOf = async () => (await selectServerById(database.queries, row.server_id))?.node_id ?? null;
-    return { take: () => placement.takeWaiting([]), nodeOf, again_in };
+    return { take: (running: PlacedServer[] = []) => placement.takeWaiting(running), nodeOf, again_in };
   }
 
   test.each([
@@ -69,6 +79,14 @@ describe('a machine that could take a server', () => {
     expect(again_in).toEqual([expect.any(Number)]);
     expect(again_in[0]).toBeLessThanOrEqual(20);
     await waitFor(async () => (await take()) === 1, 'it to be taken');
+    expect(await nodeOf()).not.toBeNull();
+  });
+
+  test('takes it to end it although the servers there use more than the machine has', async () => {
+    const resources_max = { cpu: 1_000, memory: 1_024 };
+    const { take, nodeOf } = await machineWith({ server: { destroyed_at: new Date() }, machine: { resources_max } });
+    const beyond = { ...waitingServer({ ...game, build_id, datacenter_id: crypto.randomUUID() }), cpu: 2_000 };
+    expect(await take([beyond])).toBe(1);
     expect(await nodeOf()).not.toBeNull();
   });
 });
