@@ -267,7 +267,7 @@ export const Settings = Type.Object({
     minimum: 1_000,
     maximum: WEEK_MS,
     description:
-      'Like MUSTER_MACHINE_LOST_MS, but after Muster was stopped and left game servers running, for example for an upgrade. Also how long a cluster may be without a Muster that holds it, but at least MUSTER_MACHINE_LOST_MS.',
+      'Like MUSTER_MACHINE_LOST_MS, but after Muster was stopped and left game servers running, for example for an upgrade. Also how long a cluster may be without a Muster that holds it while others run on its database, but at least MUSTER_MACHINE_LOST_MS.',
   }),
   MUSTER_SERVER_DISK_MB: Type.Integer({
     default: 4_096,
