@@ -3,7 +3,6 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { Reports } from '../../platform/reports.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
 import { findFreePorts } from './free-ports.ts';
@@ -20,7 +19,8 @@ import {
 import type { Runtime, ServerResources } from './runtimes/runtime.ts';
 import * as store from './store.ts';
 import type { PlacedServer, Room, WaitReason } from './tables.ts';
-import { describeWait, findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './turns.ts';
+import { findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './turns.ts';
+import { createWaitReasons } from './wait-reasons.ts';
 import * as waitingStore from './waiting-store.ts';
 
 /** Time before a released port is assigned again, because players of its previous server may still connect to it. */
@@ -31,6 +31,8 @@ const TAKEN_AT_ONCE_MAX = 32;
  */
 const FOREIGN_PORTS_KNOWN_FOR_MS = 5_000;
 const SEEN_MAX = 10_000;
+/** How long a server has to wait until this machine says why, while another one may take it. */
+const EXPLAINED_AFTER_MS = 1_000;
 
 /** The settings of a machine that runs game servers. */
 interface MachineSettings {
@@ -60,7 +62,7 @@ export interface PlacementDependencies {
   logs: Logs;
   machine: PlacementMachine;
   runtime: Pick<Runtime, 'host'>;
-  machines: Pick<Machines, 'lockHeld' | 'areAllDraining' | 'isOtherTakingServersInView'>;
+  machines: Pick<Machines, 'lockHeld' | 'draining' | 'areAllDraining' | 'isOtherTakingServersInView'>;
   builds: Pick<Builds, 'isUnpacked'>;
   /** Returns the developer groups of games, by game. */
   developerGroupsOf(game_ids: string[]): Promise<Map<string, string>>;
@@ -73,10 +75,9 @@ export interface PlacementDependencies {
  * and in case a machine with more room, or with the build, does not take a server that this one left to it.
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
-  const { database, clock, events, logs, machine, runtime, machines, developerGroupsOf, builds } = dependencies;
+  const { database, clock, machine, runtime, machines, developerGroupsOf, builds } = dependencies;
   const { range_ports = machine.server_ports } = machine;
-  /** Why the servers of namespaces wait. */
-  const reports = new Reports<WaitReason>();
+  const waits = createWaitReasons(dependencies);
   /** Since when this machine has seen servers wait, in the time of `performance.now()`. */
   const seen_since = new LRUCache<string, number>({ max: SEEN_MAX });
 
@@ -97,14 +98,14 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     const used = Math.max(running.length / machine.servers_max, usedShareOf(wholeRoom(), room));
     const waiting = await selectDue(all_waiting, used);
     const { to_take, wait_reasons } = await share(waiting, running, room);
-    const placed =
+    const { count, takes_servers, ...placed } =
       to_take.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ to_take, ending, running, now });
     for (const { namespace_id, server_id } of waiting) {
       const reason = placed.wait_reasons.get(server_id);
       if (reason) wait_reasons.set(namespace_id, reason);
     }
-    await recordWaitReasons(waiting, placed.takes_servers ? wait_reasons : reasonsOfDrain(waiting));
-    return placed.count;
+    await waits.record(selectExplained(waiting, wait_reasons), { takes_servers, wait_reasons });
+    return count;
   }
 
   /** The time of a restart for which a round was requested. */
@@ -121,19 +122,39 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   /** Returns the namespaces of which this machine takes servers now. It leaves others to better machines for a moment. */
   async function selectDue(waiting: waitingStore.WaitingRow[], used: number): Promise<waitingStore.WaitingRow[]> {
     if (!machines.isOtherTakingServersInView()) return waiting;
-    const now = performance.now();
     const due: waitingStore.WaitingRow[] = [];
     let again_in_ms = Number.POSITIVE_INFINITY;
     for (const row of waiting) {
-      const since = seen_since.get(row.server_id) ?? now;
-      seen_since.set(row.server_id, since);
-      const waited_ms = now - since;
+      const waited_ms = timeSeen(row);
       const wait_ms = pauseBeforeTaking({ used, is_unpacked: await builds.isUnpacked(row.build_id) });
       if (waited_ms >= wait_ms) due.push(row);
       else again_in_ms = Math.min(again_in_ms, wait_ms - waited_ms);
     }
     if (Number.isFinite(again_in_ms)) placeAgainIn(again_in_ms);
     return due;
+  }
+
+  /**
+   * Returns the namespaces whose first server no other machine takes soon. Another machine may take a server at once that this
+   * one cannot take.
+   */
+  function selectExplained(
+    waiting: waitingStore.WaitingRow[],
+    wait_reasons: ReadonlyMap<string, WaitReason>,
+  ): waitingStore.WaitingRow[] {
+    if (!machines.isOtherTakingServersInView()) return waiting;
+    const isDue = (row: waitingStore.WaitingRow) => timeSeen(row) >= EXPLAINED_AFTER_MS;
+    const later = waiting.filter((row) => wait_reasons.has(row.namespace_id) && !isDue(row));
+    if (later.length > 0) placeAgainIn(EXPLAINED_AFTER_MS - Math.max(...later.map(timeSeen)));
+    return waiting.filter(isDue);
+  }
+
+  /** Returns for how long this machine has seen a server wait, in milliseconds. */
+  function timeSeen({ server_id }: waitingStore.WaitingRow): number {
+    const now = performance.now();
+    const since = seen_since.get(server_id) ?? now;
+    seen_since.set(server_id, since);
+    return now - since;
   }
 
   /**
@@ -216,35 +237,6 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       if (lack && !wait_reasons.has(namespace_id)) wait_reasons.set(namespace_id, lack);
     }
     return { to_take, wait_reasons };
-  }
-
-  /** Records why servers wait, and from time to time reports it to operators and developers. */
-  async function recordWaitReasons(
-    waiting: waitingStore.WaitingRow[],
-    wait_reasons: Map<string, WaitReason>,
-  ): Promise<void> {
-    const changed = new Map<string, WaitReason>();
-    for (const { namespace_id, server_id, wait_reason } of waiting) {
-      const reason = wait_reasons.get(namespace_id);
-      if (!reason) continue;
-      if (reason !== wait_reason) changed.set(server_id, reason);
-      if (!reports.noteIfDue(namespace_id, reason)) continue;
-      await logs.addLine(
-        { server_id, stream: 'std_err' },
-        `[muster] this server does not run yet: ${describeWait(reason)}`,
-      );
-      events.emit({ event: 'server_waits', server_id, namespace_id, reason });
-    }
-    if (changed.size > 0) await waitingStore.setWaitReasons(database.queries, changed);
-  }
-
-  /**
-   * Returns why servers wait while this machine is drained. It does not know why others take none, unless all are
-   * drained.
-   */
-  function reasonsOfDrain(waiting: waitingStore.WaitingRow[]): Map<string, WaitReason> {
-    if (!machines.areAllDraining()) return new Map();
-    return new Map(waiting.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
   }
 
   async function take({ to_take, ending, running, now }: Taking): Promise<Placed> {

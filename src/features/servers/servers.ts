@@ -23,9 +23,9 @@ import { countOfMachines } from './rows-store.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type PlacedServer, type ServerRow } from './tables.ts';
-import { describeWait } from './turns.ts';
 import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
+import { describeWait } from './wait-reasons.ts';
 import { isAnyEndingUnplaced, selectWaitReason } from './waiting-store.ts';
 import { type CreateServer, type EndedServer, LAST_LINES_MAX } from './wire.ts';
 

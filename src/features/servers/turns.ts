@@ -148,19 +148,3 @@ class Counts {
     this.sum += 1;
   }
 }
-
-/** Explains to the developer of a server why it waits. */
-export function describeWait(reason: WaitReason): string {
-  switch (reason) {
-    case 'group_quota':
-      return "each machine of this region runs the maximum of servers for your group's games (MUSTER_SERVERS_PER_GROUP_MAX): end some, or ask the operator for more";
-    case 'machine_full':
-      return 'each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
-    case 'no_ports':
-      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS), or its port ranges have more than 100 of these ports or overlap a port of another server; a port stays unused for a minute after its server has ended: try again later, or ask the operator for more';
-    case 'no_resources':
-      return 'each machine of this region has too little processor time or memory left for it (MUSTER_RESOURCES_PERCENT): try again later, use a smaller tier, or ask the operator for more';
-    case 'machines_draining':
-      return 'the operator drains all machines of this region, which take no new servers until that is over: try again later, or use another region';
-  }
-}

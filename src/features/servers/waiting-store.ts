@@ -209,12 +209,15 @@ export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<Placed
     .for('update', { skipLocked: true });
 }
 
-/** Records why servers wait. */
-export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<string, WaitReason>): Promise<void> {
-  await queries.execute(sql`
+/** Records why servers wait. Returns those whose reason was another one. */
+export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<string, WaitReason>): Promise<string[]> {
+  const rows = await queries.execute<{ server_id: string }>(sql`
     update ${servers} as waiter set wait_reason = changed.reason
     from unnest(${sql.param([...reasons.keys()])}::uuid[], ${sql.param([...reasons.values()])}::text[]) as changed (server_id, reason)
-    where waiter.server_id = changed.server_id and waiter.node_id is null and waiter.destroyed_at is null`);
+    where waiter.server_id = changed.server_id and waiter.node_id is null and waiter.destroyed_at is null
+      and waiter.wait_reason is distinct from changed.reason
+    returning waiter.server_id`);
+  return rows.map(({ server_id }) => server_id);
 }
 
 /** Returns why a server waits for a machine. The reason is in the row of the oldest waiting server of its namespace. */

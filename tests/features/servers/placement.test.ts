@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { createLogs } from '../../../src/features/servers/logs.ts';
-import { createPlacement, type PlacementMachine } from '../../../src/features/servers/placement.ts';
+import type { PlacementMachine } from '../../../src/features/servers/placement.ts';
 import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
-import type { PlacedServer, ServerRow } from '../../../src/features/servers/tables.ts';
+import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { LONE_MACHINE } from '../../support/lone-machine.ts';
+import { createPlacingMachine } from '../../support/placing-machine.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 import { waitingServer } from '../../support/waiting-server.ts';
@@ -28,38 +27,15 @@ describe('a machine that could take a server', () => {
   }
 
   /** A machine of a datacenter with one waiting server. */
-  async function machineWith({ is_alone = true, is_unpacked = true, server = {}, machine = {} }: Situation) {
-    const { database, clock } = muster;
+  async function machineWith({ is_alone = true, server = {}, ...options }: Situation) {
+    const { database } = muster;
     const datacenter_id = crypto.randomUUID();
     const row = { ...waitingServer({ ...game, build_id, datacenter_id }), ...server };
     await database.transact((tx) => insertServer(tx, row));
-    const again_in: number[] = [];
-    const placement = createPlacement(
-      {
-        database,
-        clock,
-        events: { emit() {} },
-        logs: createLogs({ database, clock }),
-        runtime: {},
-        developerGroupsOf: async () => new Map(),
-        machines: { ...LONE_MACHINE, isOtherTakingServersInView: () => !is_alone },
-        builds: { isUnpacked: async () => is_unpacked },
-        machine: {
-          node_id: crypto.randomUUID(),
-          datacenter_id,
-          api_url: 'http://127.0.0.1',
-          server_ports: muster.config.servers.server_ports,
-          servers_max: 10,
-          servers_per_group_max: 10,
-          resources_max: undefined,
-          relayed: new Set<never>(),
-          ...machine,
-        },
-      },
-      (ms) => again_in.push(ms),
-    );
+    const machines = { isOtherTakingServersInView: () => !is_alone };
+    const { take, again_in } = createPlacingMachine(muster, { datacenter_id, machines, ...options });
     const nodeOf = async () => (await selectServerById(database.queries, row.server_id))?.node_id ?? null;
-    return { take: (running: PlacedServer[] = []) => placement.takeWaiting(running), nodeOf, again_in };
+    return { take, nodeOf, again_in };
   }
 
   test.each([
