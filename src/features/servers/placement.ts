@@ -31,6 +31,8 @@ const TAKEN_AT_ONCE_MAX = 32;
  */
 const FOREIGN_PORTS_KNOWN_FOR_MS = 5_000;
 const SEEN_MAX = 10_000;
+/** A timer may be early by less than this. */
+const TIMER_MS = 1;
 /** How long a server has to wait until this machine says why, while another one may take it. */
 const EXPLAINED_AFTER_MS = 1_000;
 
@@ -115,8 +117,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   function awaitStart(next_start: Date | undefined, now: Date): void {
     if (next_start === undefined || next_start.getTime() === awaited_start) return;
     awaited_start = next_start.getTime();
-    // A timer may be early by less than a millisecond.
-    placeAgainIn(awaited_start - now.getTime() + 1);
+    placeAgainIn(awaited_start - now.getTime() + TIMER_MS);
   }
 
   /** Returns the namespaces of which this machine takes servers now. It leaves others to better machines for a moment. */
@@ -130,7 +131,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       if (waited_ms >= wait_ms) due.push(row);
       else again_in_ms = Math.min(again_in_ms, wait_ms - waited_ms);
     }
-    if (Number.isFinite(again_in_ms)) placeAgainIn(again_in_ms);
+    if (Number.isFinite(again_in_ms)) requestRoundIn(again_in_ms);
     return due;
   }
 
@@ -145,8 +146,22 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     if (!machines.isOtherTakingServersInView()) return waiting;
     const isDue = (row: waitingStore.WaitingRow) => timeSeen(row) >= EXPLAINED_AFTER_MS;
     const later = waiting.filter((row) => wait_reasons.has(row.namespace_id) && !isDue(row));
-    if (later.length > 0) placeAgainIn(EXPLAINED_AFTER_MS - Math.max(...later.map(timeSeen)));
+    if (later.length > 0) requestRoundIn(EXPLAINED_AFTER_MS - Math.max(...later.map(timeSeen)));
     return waiting.filter(isDue);
+  }
+
+  /** When the next requested round is, in the time of `performance.now()`. */
+  let next_round_at = 0;
+
+  /**
+   * Requests a round, unless an earlier one is requested, which will request the next. So the number of timers does not grow
+   * with the servers that others take.
+   */
+  function requestRoundIn(ms: number): void {
+    const now = performance.now();
+    if (next_round_at > now && next_round_at < now + ms + TIMER_MS) return;
+    next_round_at = now + ms;
+    placeAgainIn(ms + TIMER_MS);
   }
 
   /** Returns for how long this machine has seen a server wait, in milliseconds. */

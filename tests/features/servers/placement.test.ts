@@ -53,9 +53,17 @@ describe('a machine that could take a server', () => {
     expect(await nodeOf()).toBeNull();
     // An empty machine waits only because it would have to unpack the build, and looks again right after that.
     expect(again_in).toEqual([expect.any(Number)]);
-    expect(again_in[0]).toBeLessThanOrEqual(20);
+    expect(again_in[0]).toBeLessThanOrEqual(21);
     await waitFor(async () => (await take()) === 1, 'it to be taken');
     expect(await nodeOf()).not.toBeNull();
+  });
+
+  test('requests one round at a time, however often it is woken meanwhile', async () => {
+    const { take, again_in } = await machineWith({ is_alone: false, machine: { servers_max: 1 } });
+    const occupant = waitingServer({ ...game, build_id, datacenter_id: crypto.randomUUID() });
+    for (let round = 0; round < 10; round += 1) expect(await take([occupant])).toBe(0);
+    // First it leaves the server to the other machine, then it leaves the explanation to it.
+    expect(again_in.length).toBeLessThanOrEqual(2);
   });
 
   test('takes it to end it although the servers there use more than the machine has', async () => {
