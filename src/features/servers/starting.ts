@@ -57,34 +57,25 @@ export function createStarting(dependencies: StartingDependencies) {
     const isolation = runtime.isolationOf?.(kind) ?? runtime.isolation;
     const level = isolation?.level ?? 'unknown';
     events.emit({ event, server_id, identity, host: started.host, ports: public_ports, isolation: level });
-    if (server.started_at) return true;
-    await reportMovedPorts(server, ports);
-    await reportIsolation(server, isolation);
+    if (!server.started_at)
+      await reportStart(server, [...describePorts(server, ports), ...describeIsolation(isolation)]);
     return true;
+  }
+
+  /** Writes lines to the log of a server that has started. It runs, so a line that cannot be written is no failure of its start. */
+  async function reportStart({ server_id }: PlacedServer, texts: string[]): Promise<void> {
+    for (const text of texts) {
+      try {
+        await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
+      } catch (cause) {
+        events.emit({ event: 'server_step_failed', server_id, step: 'report', cause });
+      }
+    }
   }
 
   /** Returns the ports of a server as its program sees them. */
   function portsOf({ ports }: PlacedServer, kind: BuildKind): PlacedServer['ports'] {
     return runtime.kinds_with_own_network?.includes(kind) ? portsInside(ports) : ports;
-  }
-
-  async function reportMovedPorts(
-    { server_id, token_caller }: PlacedServer,
-    ports: PlacedServer['ports'],
-  ): Promise<void> {
-    // Only for servers that a developer created. All lobbies of a version have the same ports, which the docs explain.
-    if (!token_caller) {
-      for (const text of describeMovedPorts(ports)) {
-        await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
-      }
-    }
-  }
-
-  /** Reports to the developer of a server what its machine does not enforce. */
-  async function reportIsolation({ server_id }: PlacedServer, isolation: Isolation | undefined): Promise<void> {
-    if (isolation?.level !== 'partial') return;
-    const text = `isolation is partial on this machine, without ${isolation.missing.join(', ')}`;
-    await logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`);
   }
 
   /**
@@ -149,4 +140,18 @@ export function createStarting(dependencies: StartingDependencies) {
     report: ({ server_id }: PlacedServer, reason: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] this server does not run yet: ${reason}`),
   };
+}
+
+/**
+ * Returns sentences for the developer of a server about ports that differ from the requested ones. There is none for lobbies:
+ * all lobbies of a version have the same ports, which the documentation explains.
+ */
+function describePorts({ token_caller }: PlacedServer, ports: PlacedServer['ports']): string[] {
+  return token_caller ? [] : describeMovedPorts(ports);
+}
+
+/** Returns a sentence for the developer of a server about what its machine does not enforce, if there is something. */
+function describeIsolation(isolation: Isolation | undefined): string[] {
+  if (isolation?.level !== 'partial') return [];
+  return [`isolation is partial on this machine, without ${isolation.missing.join(', ')}`];
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { createLogs } from '../../../src/features/servers/logs.ts';
 import { createStarting } from '../../../src/features/servers/starting.ts';
 import { insertServer, selectOnMachine } from '../../../src/features/servers/store.ts';
@@ -97,4 +98,35 @@ test('starting: a start that fails for now is tried again after a pause, and its
   expect(textsOf((await simulated.logs.lastLines({ server_id, stream: 'std_err' })).lines)).toEqual([
     '[muster] this server does not run yet: the machine could not start the server (EAGAIN): tell the operator of the service',
   ]);
+});
+
+test('starting: a server that runs gets no line that it does not, although its first lines cannot be written', async () => {
+  const started = { is: 'running', identity: {}, host: '127.0.0.1' } as const;
+  let has_started = false;
+  const runtime = createEndedRuntime({
+    observe: async (servers) => new Map(idsOf(servers).map((id) => [id, has_started ? started : { is: 'absent' }])),
+    async start() {
+      has_started = true;
+      return started;
+    },
+  });
+  await database.queries.execute(
+    sql.raw(`create function refuse_hint() returns trigger language plpgsql as $$ begin
+      if convert_from(new.content, 'UTF8') like '%listen on%' then raise 'refused'; end if; return new;
+    end $$`),
+  );
+  await database.queries.execute(
+    sql.raw(
+      'create trigger refuse_hint before insert on server_log_chunks for each row execute function refuse_hint()',
+    ),
+  );
+  await using simulated = await openSimulatedMachine(muster, game, runtime);
+  const port = { protocol: 'udp', routing: 'host', wanted_port: 7_777, internal_port: 26_000 } as const;
+  const server_id = await simulated.add({ ports: { game: { ...port, public_port: 26_000 } } });
+  const failed = await simulated.waitForEvent('server_step_failed', server_id);
+  await database.queries.execute(sql.raw('drop trigger refuse_hint on server_log_chunks'));
+  expect(failed).toMatchObject({ step: 'report' });
+  // Another server has its steps after that.
+  await simulated.waitForEvent('server_adopted', await simulated.add());
+  expect(textsOf((await simulated.logs.lastLines({ server_id, stream: 'std_err' })).lines)).toEqual([]);
 });
