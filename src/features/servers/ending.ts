@@ -13,6 +13,7 @@ import { type Logs, PIECE_BYTES_MAX } from './logs.ts';
 import { planRestart } from './restarts.ts';
 import { handleOf, nextStep } from './rules.ts';
 import { BACKLOG_BYTES_MAX, type Runtime, type ServerHandle } from './runtimes/runtime.ts';
+import { selectEndRequests } from './store.ts';
 import { LOG_STREAMS, type PlacedServer } from './tables.ts';
 
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
@@ -119,7 +120,13 @@ export function createEnding(dependencies: EndingDependencies) {
     const fail: Fail = ({ server_id }, failure) => void results.set(server_id, { failure });
     await doTogether(servers, fail, async (some) => {
       const observed = await runtime.observe(some.map(handleOf));
-      for (const server of some.map(withFailure)) {
+      // After that: what has ended a server is recorded before it ends, so these rows say why.
+      const requests = await selectEndRequests(
+        database.queries,
+        some.map(({ server_id }) => server_id),
+      );
+      for (const row of some) {
+        const server = withFailure({ ...row, ...requests.get(row.server_id) });
         const seen = observed.get(server.server_id);
         const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
         if (next?.do === 'finish') results.set(server.server_id, { end: { ...server, ...next } });

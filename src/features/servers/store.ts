@@ -328,6 +328,19 @@ export async function selectOnMachine(queries: Queries, node_id: string): Promis
     .orderBy(asc(servers.created_at));
 }
 
+/** Whether and why the end of a server was requested. */
+type EndRequest = Pick<ServerRow, 'destroyed_at' | 'kill_at' | 'failure'>;
+
+/** Returns whether and why the ends of servers were requested, by server. */
+export async function selectEndRequests(queries: Queries, server_ids: string[]): Promise<Map<string, EndRequest>> {
+  const { server_id, destroyed_at, kill_at, failure } = servers;
+  const rows = await queries
+    .select({ server_id, destroyed_at, kill_at, failure })
+    .from(servers)
+    .where(sql`${server_id} = any(${sql.param(server_ids)}::uuid[])`);
+  return new Map(rows.map((row) => [row.server_id, row]));
+}
+
 /** Returns what the start of a server needs; undefined if its row is gone. */
 export async function selectProgram(queries: Queries, server_id: string): Promise<ServerProgram | undefined> {
   const { arguments: given, environment, service_environment } = servers;
