@@ -9,7 +9,7 @@ import { Slots } from '../../platform/limits/slots.ts';
 import { toUrlHost } from '../../platform/networks.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
 import { type NamedPort, parsePortName } from '../port-names.ts';
-import type { ReachableServer, Servers } from '../servers/servers.ts';
+import type { ServerReach, Servers } from '../servers/servers.ts';
 import { toErrorPage } from './error-page.ts';
 import type { Client } from './forwarded-headers.ts';
 import { relayRequest } from './http-relay.ts';
@@ -46,7 +46,7 @@ export interface GatewayDependencies {
   servers_domain: string;
 }
 
-type Running = Extract<ReachableServer, { is: 'running' }>;
+type Running = Extract<ServerReach, { is: 'running' }>;
 
 /** Creates the gateway: requests whose host or path names a port of a game server are answered by that server. */
 export function createGateway(dependencies: GatewayDependencies) {
@@ -114,7 +114,7 @@ export function createGateway(dependencies: GatewayDependencies) {
     }
   }
 
-  async function findServer(server_id: string, web_request: WebRequest): Promise<ReachableServer | undefined> {
+  async function findServer(server_id: string, web_request: WebRequest): Promise<ServerReach | undefined> {
     const known = reachable_servers.recall(server_id);
     if (known) return known.server;
     await web_request.countAddress(LOOKUPS_LIMIT);

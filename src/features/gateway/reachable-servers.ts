@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Feed } from '../../platform/watch/feed.ts';
-import type { ReachableServer, Servers } from '../servers/servers.ts';
+import type { ServerReach, Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 
 /** Servers whose addresses are remembered. */
@@ -17,7 +17,7 @@ interface ReachableServersDependencies {
 
 interface Entry {
   /** Undefined if there is no such server. */
-  server: ReachableServer | undefined;
+  server: ServerReach | undefined;
   unsubscribe(): void;
 }
 
@@ -34,7 +34,7 @@ export function createReachableServers({ servers, subscribe }: ReachableServersD
     for (const cache of [running, others]) if (cache.peek(server_id) === entry) cache.delete(server_id);
   }
 
-  async function read(server_id: string): Promise<ReachableServer | undefined> {
+  async function read(server_id: string): Promise<ServerReach | undefined> {
     let has_changed = false;
     // Subscribes before it reads, so that no change in between is missed.
     const unsubscribe = subscribe(topics.server(server_id), () => {

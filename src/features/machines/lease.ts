@@ -48,7 +48,7 @@ export interface LeaseDependencies {
 }
 
 /** The machines as this process saw them last. */
-interface View {
+interface SeenMachines {
   machines: readonly MachineSnapshot[];
   late: ReadonlySet<string>;
 }
@@ -91,7 +91,7 @@ export function createLease(dependencies: LeaseDependencies) {
   const connection = database.openDedicatedConnection({ query_ms: Math.max(beat_ms, BEAT_WITHIN_MIN_MS) });
   const declaredLostListeners: (() => Promise<void>)[] = [];
   let holder = crypto.randomUUID();
-  let view: View = { machines: [], late: new Set() };
+  let seen_machines: SeenMachines = { machines: [], late: new Set() };
   let last_verdict: LastVerdict = { holder, was_declared_lost: false, lost: [] };
   let next_in_ms = beat_ms;
   let is_replaced = false;
@@ -121,7 +121,7 @@ export function createLease(dependencies: LeaseDependencies) {
     const verdict = judgement.judge(others, times);
     const of_cluster_in_ms = cluster_lease.onBeat(held_cluster, { ...seen, ...times });
     next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms, of_cluster_in_ms), PAUSE_MIN_MS);
-    view = { machines, late: verdict.late };
+    seen_machines = { machines, late: verdict.late };
     // Only a holder judges others.
     last_verdict = { holder: sent_as, was_declared_lost: !is_raised, lost: is_raised ? verdict.lost : [] };
     if (!is_raised || verdict.lost.length > 0) applying?.wake();
@@ -133,7 +133,7 @@ export function createLease(dependencies: LeaseDependencies) {
     const { holder: found_by, was_declared_lost, lost } = last_verdict;
     // This machine has come back since.
     if (found_by !== holder) return 0;
-    if (was_declared_lost) await comeBack(view.machines.find((machine) => machine.node_id === node_id));
+    if (was_declared_lost) await comeBack(seen_machines.machines.find((machine) => machine.node_id === node_id));
     // One that cannot be declared lost yet, because a transaction locks its row, delays no other.
     await forEachAtOnce(lost, DECLARED_AT_ONCE_MAX, declareLost);
     return 0;
@@ -236,7 +236,7 @@ export function createLease(dependencies: LeaseDependencies) {
     /** Whether another process holds this machine: a copy of its data directory was started. */
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */
-    view: () => view,
+    seen: () => seen_machines,
     /** Adds a function that ends what is left of this machine's servers after its loss, before it takes work again. */
     onDeclaredLost(endServers: () => Promise<void>): void {
       declaredLostListeners.push(endServers);

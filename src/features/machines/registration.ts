@@ -35,10 +35,10 @@ export async function registerOwn(
   for (;;) {
     const is_over = performance.now() - started >= lost_after_ms;
     if (await attempt(is_over ? beat : null)) return;
-    const now = await store.selectMachine(database.queries, node_id);
-    if (now && now.beat !== beat && now.state === 'up') {
+    const current = await store.selectMachine(database.queries, node_id);
+    if (current && current.beat !== beat && current.state === 'up') {
       throw new StartError(
-        `The data directory ${data_directory} is a copy: the machine ${node_id} already runs on ${now.name} with another data directory. To add a machine, start with an empty data directory; to move one, stop the other first.`,
+        `The data directory ${data_directory} is a copy: the machine ${node_id} already runs on ${current.name} with another data directory. To add a machine, start with an empty data directory; to move one, stop the other first.`,
       );
     }
     await sleep(ATTEMPT_EVERY_MS, undefined, { signal }).catch(() => signal?.throwIfAborted());

@@ -67,7 +67,7 @@ type RawMachine = Record<string, unknown> &
     drain_deadline_ts: number | null;
   };
 
-function toMachine({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: RawMachine): MachineSnapshot {
+function toSnapshot({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: RawMachine): MachineSnapshot {
   const orNull = (moment: number | null) => (moment === null ? null : new Date(moment));
   return {
     ...row,
@@ -98,14 +98,14 @@ export async function raiseBeats(
     select ${COLUMNS}, exists (select from raised where raised.node_id = machines.node_id) as is_raised
     from ${machines} order by node_id limit ${MACHINES_MAX}`);
   const raised = new Set(rows.filter(({ is_raised }) => is_raised).map(({ node_id }) => node_id));
-  return { raised, machines: rows.map(({ is_raised: _, ...row }) => toMachine(row)) };
+  return { raised, machines: rows.map(({ is_raised: _, ...row }) => toSnapshot(row)) };
 }
 
 /** Returns all machines. */
 export async function selectMachines(queries: Queries): Promise<MachineSnapshot[]> {
   const rows = await queries.execute<RawMachine>(sql`
     select ${COLUMNS} from ${machines} order by node_id limit ${MACHINES_MAX}`);
-  return rows.map(toMachine);
+  return rows.map(toSnapshot);
 }
 
 export async function selectMachine(queries: Queries, node_id: string): Promise<MachineRow | undefined> {

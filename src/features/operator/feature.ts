@@ -19,7 +19,7 @@ interface Dependencies extends Pick<OperatorDependencies, 'database' | 'clock' |
   namespaces: Pick<Namespaces, 'find'>;
   games: Pick<Games, 'get'>;
   machines: Pick<Machines, 'heldIds'>;
-  servers: Pick<Servers, 'countByMachine' | 'countOfMachines'>;
+  servers: Pick<Servers, 'countByMachine' | 'countByStatusOn'>;
   lobbies: Pick<Lobbies, 'queue' | 'countByMachine'>;
   counters: Pick<Counters, 'totals'>;
   gateway: { count(): { requests: number; sockets: number }; sockets_max: number };
@@ -47,7 +47,7 @@ export function openOperator(dependencies: Dependencies): Feature<Operator> {
     readSeatTotals: counters.totals,
     async countHeld() {
       const held = machines.heldIds();
-      const [of_machines, by_machine] = await Promise.all([servers.countOfMachines(held), lobbies.countByMachine()]);
+      const [of_machines, by_machine] = await Promise.all([servers.countByStatusOn(held), lobbies.countByMachine()]);
       const sum = (count: 'lobbies' | 'players') =>
         held.reduce((total, id) => total + (by_machine.get(id)?.[count] ?? 0), 0);
       return { servers: of_machines, lobbies: sum('lobbies'), players: sum('players') };

@@ -15,8 +15,8 @@ interface AbandonedDependencies {
 }
 
 /**
- * Removes the pods of servers that have ended on machines that no longer do so themselves. Every machine of the cluster
- * does this, and repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started them.
+ * Removes the pods of ended servers whose machine no longer removes them itself. Every machine of the cluster does this,
+ * and repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started them.
  */
 export async function removeAbandoned({ database, events, runtime, machines }: AbandonedDependencies): Promise<void> {
   const { others } = runtime;

@@ -24,8 +24,8 @@ const REACH_EVERY_MS = 5_000;
 /** The holder prepares to offer the lease once it has not reached the cluster for this time. */
 const OFFER_PREPARED_AFTER_MS = 7_500;
 /**
- * The holder offers the lease after this time: all calls have ended (`CALL_TIMEOUT_MS`), and the API server does not
- * merely restart.
+ * The holder offers the lease after this time: all calls have ended (`CALL_TIMEOUT_MS` in runtimes/kubernetes/api-client.ts),
+ * and the API server does not merely restart.
  */
 const OFFERED_AFTER_MS = 25_000;
 /** Pods refuse ranges when they start, so ranges take no ports. */
@@ -36,12 +36,7 @@ const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
 interface ClusterDependencies extends Omit<ReconcileDependencies, 'machines' | 'relays' | 'runtime' | 'takes_servers'> {
   machines: Pick<
     Machines,
-    | 'joinCluster'
-    | 'areAllDraining'
-    | 'draining'
-    | 'machinesThatRemoveNoPods'
-    | 'isOtherTakingServersInView'
-    | 'lockHeld'
+    'joinCluster' | 'areAllDraining' | 'draining' | 'machinesThatRemoveNoPods' | 'isOtherSeenTakingServers' | 'lockHeld'
   >;
   logs: Logs;
   cluster: Cluster;
@@ -213,7 +208,8 @@ function fence(database: Database, { lockHeld }: HeldCluster): Database {
     ...database,
     transact: (work) =>
       database.transact(async (tx) => {
-        if (!(await lockHeld(tx))) throw new Error('another process has the pods of the cluster by now');
+        if (!(await lockHeld(tx)))
+          throw new Error('another process has taken over the cluster, so this change was not recorded');
         return await work(tx);
       }),
   };

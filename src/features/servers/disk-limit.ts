@@ -83,7 +83,7 @@ export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: A
 }
 
 const UNCOUNTABLE =
-  'its files cannot be counted: it has folders more than 256 deep, or more than 65,536 open files, or too many mapped ones, or its container engine takes more than 30 s to count them';
+  'its files cannot be counted: it has folders more than 256 deep, more than 65,536 open files or too many memory-mapped files, or its container engine takes more than 30 s to count them';
 
 function describeExcess(used: DiskUse, disk_max: DiskUse): string {
   if (used.is_uncountable) return UNCOUNTABLE;

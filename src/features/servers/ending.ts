@@ -19,8 +19,8 @@ import { LOG_STREAMS, type PlacedServer } from './tables.ts';
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
 const ALONE_AT_ONCE_MAX = 8;
 /**
- * Limits how many servers have their last output read at one time, and how many their files removed. No more can wait
- * than the machine has servers.
+ * Limits how many servers at one time have their last output read, and how many have their files removed. No more can
+ * wait than the machine has servers.
  */
 const SHARED_BY_GAMES = { at_once: 8, waiting_max: Number.POSITIVE_INFINITY };
 /** Maximum number of ends in one statement, and of those that wait for it: more than a machine has servers. */

@@ -11,10 +11,7 @@ export type Restart = Pick<ServerRow, 'server_id' | 'ports' | 'restart_count'> &
 
 /** A server and how it ended. */
 export type ServerEnd = Named &
-  Pick<
-    ServerRow,
-    'datacenter_id' | 'identity' | 'kill_at' | 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine'
-  > & {
+  Pick<ServerRow, 'datacenter_id' | 'exit_code' | 'exit_signal' | 'failure' | 'has_lost_machine'> & {
     /** Its restart, unless its end has been requested meanwhile. */
     restart: Restart | undefined;
   };

@@ -132,7 +132,7 @@ export async function selectPageBefore(
     .orderBy(desc(first_line));
 }
 
-/** Returns the number of the line after the last piece; with a moment, after the last one written before it. */
+/** Returns the number of the line after the last piece. With a moment, after the last piece that was complete before it. */
 export async function selectEnd(queries: Queries, name: LogName, moment?: Date): Promise<number> {
   const { first_line, line_count, ts } = serverLogChunks;
   const [row] = await queries

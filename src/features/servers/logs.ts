@@ -47,7 +47,11 @@ interface Addition {
 }
 
 /** Another process has added to a log, so that the known position is not its end. */
-class LogMoved extends Error {}
+class LogMoved extends Error {
+  constructor() {
+    super('other processes added to this log at the same time, several times in a row, so nothing was added here');
+  }
+}
 
 /** Reads the output of a server for one log. */
 export type ReadOutput = (query: OutputQuery) => Promise<OutputPiece>;

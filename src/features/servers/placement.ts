@@ -27,7 +27,8 @@ import * as waitingStore from './waiting-store.ts';
 const PORT_REUSED_AFTER_MS = 60_000;
 const TAKEN_AT_ONCE_MAX = 32;
 /**
- * How long the number of ports that other programs use is remembered. Meanwhile, servers that need no ports are taken.
+ * How long this machine remembers how many ports other programs use. During that time it does not try servers that need more
+ * ports than are left.
  */
 const FOREIGN_PORTS_KNOWN_FOR_MS = 5_000;
 const SEEN_MAX = 10_000;
@@ -64,7 +65,7 @@ export interface PlacementDependencies {
   logs: Logs;
   machine: PlacementMachine;
   runtime: Pick<Runtime, 'host'>;
-  machines: Pick<Machines, 'lockHeld' | 'draining' | 'areAllDraining' | 'isOtherTakingServersInView'>;
+  machines: Pick<Machines, 'lockHeld' | 'draining' | 'areAllDraining' | 'isOtherSeenTakingServers'>;
   builds: Pick<Builds, 'isUnpacked'>;
   /** Returns the developer groups of games, by game. */
   developerGroupsOf(game_ids: string[]): Promise<Map<string, string>>;
@@ -94,11 +95,11 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     ]);
     awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
-    const room = roomBeside(running, await selectUnavailablePorts(queries, running, releasedBefore()));
+    const room = roomBeside(running, await readUnavailablePorts(queries, running, releasedBefore()));
     const filter = { ...filterFor(room), counted_max: TAKEN_AT_ONCE_MAX };
     const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / machine.servers_max, usedShareOf(wholeRoom(), room));
-    const waiting = await selectDue(all_waiting, used);
+    const waiting = await keepForThisMachine(all_waiting, used);
     const { to_take, wait_reasons } = await share(waiting, running, room);
     const { count, takes_servers, ...placed } =
       to_take.size === 0 && ending.length === 0 ? NOTHING_PLACED : await take({ to_take, ending, running, now });
@@ -106,7 +107,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       const reason = placed.wait_reasons.get(server_id);
       if (reason) wait_reasons.set(namespace_id, reason);
     }
-    await waits.record(selectExplained(waiting, wait_reasons), { takes_servers, wait_reasons });
+    await waits.record(keepForExplanation(waiting, wait_reasons), { takes_servers, wait_reasons });
     return count;
   }
 
@@ -120,9 +121,12 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     placeAgainIn(awaited_start - now.getTime() + TIMER_MS);
   }
 
-  /** Returns the namespaces of which this machine takes servers now. It leaves others to better machines for a moment. */
-  async function selectDue(waiting: waitingStore.WaitingRow[], used: number): Promise<waitingStore.WaitingRow[]> {
-    if (!machines.isOtherTakingServersInView()) return waiting;
+  /** Returns the namespaces whose servers this machine takes now. It leaves the others to a better machine for up to 120 ms. */
+  async function keepForThisMachine(
+    waiting: waitingStore.WaitingRow[],
+    used: number,
+  ): Promise<waitingStore.WaitingRow[]> {
+    if (!machines.isOtherSeenTakingServers()) return waiting;
     const due: waitingStore.WaitingRow[] = [];
     let again_in_ms = Number.POSITIVE_INFINITY;
     for (const row of waiting) {
@@ -139,11 +143,11 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
    * Returns the namespaces whose first server no other machine takes soon. Another machine may take a server at once that this
    * one cannot take.
    */
-  function selectExplained(
+  function keepForExplanation(
     waiting: waitingStore.WaitingRow[],
     wait_reasons: ReadonlyMap<string, WaitReason>,
   ): waitingStore.WaitingRow[] {
-    if (!machines.isOtherTakingServersInView()) return waiting;
+    if (!machines.isOtherSeenTakingServers()) return waiting;
     const isDue = (row: waitingStore.WaitingRow) => timeSeen(row) >= EXPLAINED_AFTER_MS;
     const later = waiting.filter((row) => wait_reasons.has(row.namespace_id) && !isDue(row));
     if (later.length > 0) requestRoundIn(EXPLAINED_AFTER_MS - Math.max(...later.map(timeSeen)));
@@ -215,7 +219,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   }
 
   /** Returns the ports that no server can be given: those that other servers have or had a moment ago, and those in their ranges. */
-  async function selectUnavailablePorts(
+  async function readUnavailablePorts(
     queries: Queries,
     running: PlacedServer[],
     released_before: Date,
@@ -261,7 +265,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
       if (!held) return NOTHING_PLACED;
       const { takes_servers } = held;
       const released_before = releasedBefore();
-      const unavailable_ports = await selectUnavailablePorts(tx, running, released_before);
+      const unavailable_ports = await readUnavailablePorts(tx, running, released_before);
       const assigned_ports = portsAssignedTo(running);
       let room = roomBeside(running, unavailable_ports);
       const filter = { ...filterFor(room), counts: to_take };

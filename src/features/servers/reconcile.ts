@@ -10,7 +10,7 @@ import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
 import { handleOf, nextStep, type Remembered } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
-import { describeFailure } from './start-failure.ts';
+import { describeStartFailure } from './start-failure.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
 import type { PlacedServer } from './tables.ts';
@@ -74,7 +74,7 @@ export interface ReconcileDependencies extends PlacementDependencies {
     | 'draining'
     | 'onDeclaredLost'
     | 'machinesThatRemoveNoPods'
-    | 'isOtherTakingServersInView'
+    | 'isOtherSeenTakingServers'
   >;
 }
 
@@ -253,7 +253,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       const next_pause_ms = Math.min(2 * pause_ms, START_AGAIN_AFTER_MAX_MS);
       const failed = { again_at: performance.now() + next_pause_ms, pause_ms: next_pause_ms, reported };
       failed_starts.set(server_id, failed);
-      const reason = describeFailure(cause);
+      const reason = describeStartFailure(cause);
       if (reason === reported) return true;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
       await starting.report(server, reason);

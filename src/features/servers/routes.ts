@@ -137,7 +137,8 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
       `${SERVERS}/:server_id`,
       {
         operation: 'destroyServer',
-        summary: 'Ends a server: with SIGTERM, and after its kill_timeout with SIGKILL.',
+        summary:
+          'Ends a server, or the last one of its chain of restarts: with SIGTERM, and after its kill_timeout with SIGKILL.',
         allow: ['identity', 'cloud', 'service'],
         access: 'write',
         limit: LIMITS.ending,
@@ -162,7 +163,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
       ({ params: { server_id, ...environment } }) =>
-        watchState(servers.ended, { ...scopeOf(environment), server_id }, wire.toServerEnd),
+        watchState(servers.end, { ...scopeOf(environment), server_id }, wire.toServerEnd),
     ),
     watched(
       `${SERVERS}/:server_id/usage`,

@@ -40,12 +40,12 @@ export async function selectWindow(
   namespace_id: string,
   { status, order, from, count }: Window,
 ): Promise<ListedServer[]> {
-  const direct = order === 'newest' ? desc : asc;
+  const inOrder = order === 'newest' ? desc : asc;
   return await queries
     .select(COLUMNS)
     .from(servers)
     .where(and(eq(servers.namespace_id, namespace_id), status ? IS[status] : isNull(servers.ended_at)))
-    .orderBy(direct(servers.created_at), direct(servers.server_id))
+    .orderBy(inOrder(servers.created_at), inOrder(servers.server_id))
     .offset(from)
     .limit(count);
 }
@@ -60,7 +60,7 @@ export async function countByStatus(queries: Queries, namespace_id: string): Pro
 }
 
 /** Returns how many servers of machines have not ended, by status. */
-export async function countOfMachines(
+export async function countByStatusOn(
   queries: Queries,
   node_ids: string[],
 ): Promise<Record<Exclude<Status, 'ended'>, number>> {

@@ -19,8 +19,8 @@ export function createServerRows({
       return await readSnapshot(database, async (tx) => {
         const versions = await readVersions(tx, [topics.serversOf(namespace_id)]);
         const { ended: _, ...summary } = await countByStatus(tx, namespace_id);
-        const seen = await selectWindow(tx, namespace_id, window);
-        const rows = seen.map((server) => toRow(server.server_id, toServerRow(server)));
+        const listed = await selectWindow(tx, namespace_id, window);
+        const rows = listed.map((server) => toRow(server.server_id, toServerRow(server)));
         return { versions, head: { row_id: 'server_id', summary }, rows };
       });
     },

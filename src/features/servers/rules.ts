@@ -226,9 +226,11 @@ export function countPorts(ports: Record<string, ServerPort>, relayed: RelayedPr
 export const RANGE_PORTS_MAX = 100;
 
 /** Returns the numbers in the ranges of a server that are among those that its machine gives to servers. */
-export function rangePortsOf(ports: Record<string, ServerPort>, given: { min: number; max: number }): number[] {
+export function rangePortsOf(ports: Record<string, ServerPort>, range_ports: { min: number; max: number }): number[] {
   return Object.values(ports).flatMap(({ port_range }) =>
-    port_range ? numbersIn({ min: Math.max(port_range.min, given.min), max: Math.min(port_range.max, given.max) }) : [],
+    port_range
+      ? numbersIn({ min: Math.max(port_range.min, range_ports.min), max: Math.min(port_range.max, range_ports.max) })
+      : [],
   );
 }
 

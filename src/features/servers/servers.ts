@@ -19,7 +19,7 @@ import { reachServer } from './reach.ts';
 import { removeEnded } from './retention.ts';
 import type { InUse } from './retention-store.ts';
 import { createServerRows } from './rows.ts';
-import { countOfMachines } from './rows-store.ts';
+import { countByStatusOn } from './rows-store.ts';
 import { checkServer } from './rules.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type PlacedServer, type ServerRow } from './tables.ts';
@@ -27,9 +27,9 @@ import { createUsageReading } from './usage-reading.ts';
 import { selectUsage } from './usage-store.ts';
 import { describeWait } from './wait-reasons.ts';
 import { isAnyEndingUnplaced, selectWaitReason } from './waiting-store.ts';
-import { type CreateServer, type EndedServer, LAST_LINES_MAX } from './wire.ts';
+import { type CreateServer, LAST_LINES_MAX, type ServerWithEnd } from './wire.ts';
 
-export type { ReachableServer } from './reach.ts';
+export type { ServerReach } from './reach.ts';
 export { hasLostMachine, isEnding, isOnMachine, machineOf } from './store.ts';
 export type { LogStream, ServerPort } from './tables.ts';
 
@@ -157,7 +157,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   };
 
   /** A server, with the last lines of its log if it has ended. Watchable. */
-  const ended: Watchable<store.ServerScope & { server_id: string }, EndedServer> = {
+  const end: Watchable<store.ServerScope & { server_id: string }, ServerWithEnd> = {
     topics: ({ server_id }) => [topics.server(server_id)],
     async read({ server_id, ...scope }) {
       const row = await get(scope, server_id);
@@ -183,7 +183,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
   return {
     get,
     one,
-    ended,
+    end,
     /** The servers of an environment, of which watchers see windows. Watchable. */
     rows: createServerRows({ database }),
     /** How servers of an environment crashed within the last hour. Watchable. */
@@ -263,7 +263,7 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     /** Returns the number of servers that have not ended, by machine. */
     countByMachine: () => store.countByMachine(database.queries),
     /** Returns how many servers machines have that have not ended, by status. */
-    countOfMachines: (node_ids: string[]) => countOfMachines(database.queries, node_ids),
+    countByStatusOn: (node_ids: string[]) => countByStatusOn(database.queries, node_ids),
     /** Returns the servers that a machine has taken and that have not ended. */
     listOn: (node_id: string): Promise<PlacedServer[]> => store.selectOnMachine(database.queries, node_id),
     /** Returns the ids of the builds of machines' servers that have not ended. */

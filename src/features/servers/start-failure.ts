@@ -1,15 +1,12 @@
 import { toServiceError } from '../../platform/database/failures.ts';
 
 /** Returns why a server cannot run, for its developer: an error of the service in its own words, any other in general. */
-export function describeFailure(cause: unknown): string {
-  return toServiceError(cause)?.message ?? describeStartFailure(cause);
+export function describeStartFailure(cause: unknown): string {
+  return toServiceError(cause)?.message ?? describeUnexpectedFailure(cause);
 }
 
-/**
- * Returns why a server cannot run, for its developer. The full error goes only to the service's log, because it may name
- * files of the machine.
- */
-export function describeStartFailure(error: unknown): string {
-  const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+/** Returns a sentence for a failure whose details are for the operator only, because they may name files of the machine. */
+export function describeUnexpectedFailure(cause: unknown): string {
+  const reason = cause instanceof Error && 'code' in cause ? ` (${cause.code})` : '';
   return `the machine could not start the server${reason}: tell the operator of the service`;
 }

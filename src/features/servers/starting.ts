@@ -11,7 +11,7 @@ import type { Logs } from './logs.ts';
 import type { PlacementMachine } from './placement.ts';
 import { describeMovedPorts, portsAt, portsInside, portVariables, serviceVariables } from './rules.ts';
 import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
-import { describeFailure } from './start-failure.ts';
+import { describeStartFailure } from './start-failure.ts';
 import * as store from './store.ts';
 import type { PlacedServer, ServerProgram } from './tables.ts';
 
@@ -110,7 +110,7 @@ export function createStarting(dependencies: StartingDependencies) {
       const is_unavailable = toServiceError(cause)?.status === 503;
       if (is_unavailable || isOutOfResources(cause) || isShortOfSpace(cause)) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
-      await database.transact((tx) => store.setFailed(tx, server, describeFailure(cause), clock.now()));
+      await database.transact((tx) => store.setFailed(tx, server, describeStartFailure(cause), clock.now()));
       return undefined;
     }
   }

@@ -57,8 +57,8 @@ export function createUsageSamples() {
 
 function toSample(server_id: string, { minute, from, last, memory_bytes }: Current): UsageSample {
   const growthOf = (key: 'received_bytes' | 'sent_bytes') => {
-    const now = last[key];
-    return now === undefined ? null : Math.max(now - (from[key] ?? 0), 0);
+    const total = last[key];
+    return total === undefined ? null : Math.max(total - (from[key] ?? 0), 0);
   };
   return {
     server_id,

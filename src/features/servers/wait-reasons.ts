@@ -88,7 +88,7 @@ export function describeWait(reason: WaitReason): string {
     case 'machine_full':
       return 'each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
     case 'no_ports':
-      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS), or its port ranges have more than 100 of these ports or overlap a port of another server; a port stays unused for a minute after its server has ended: try again later, or ask the operator for more';
+      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS): try again in a minute, when the ports of ended servers are free again, or ask the operator for more; port ranges of a server may have at most 100 of these ports, and none that another server has';
     case 'no_resources':
       return 'each machine of this region has too little processor time or memory left for it (MUSTER_RESOURCES_PERCENT): try again later, use a smaller tier, or ask the operator for more';
     case 'machines_draining':

@@ -80,7 +80,7 @@ export const CreateServerBody = Type.Object({
               Type.Integer({
                 ...PORT_LIMITS,
                 description:
-                  'The port that the program asks for. A container listens on it. Other servers share the ports of their machine, so they must listen on the port in PORT_<label>, which answers show.',
+                  'The port that the program asks for. A server in a container listens on it. Any other server shares the ports of its machine, so it must listen on the number in the variable PORT_<label>, which is the `internal_port` of answers.',
               }),
             ),
             routing: Type.Optional(Routing),
@@ -318,7 +318,7 @@ function toTextLine({ number, bytes, ts }: LogLines['lines'][number]): Static<ty
 }
 
 /** Returns how a server ended, with the last lines of its streams. */
-export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEndAnswer> {
+export function toServerEnd({ row, lines }: ServerWithEnd): Static<typeof ServerEndAnswer> {
   if (row.ended_at === null) return {};
   const last = lines.toSorted((one, other) => one.ts.getTime() - other.ts.getTime()).slice(-LAST_LINES_MAX);
   return {
@@ -337,7 +337,7 @@ export function toServerEnd({ row, lines }: EndedServer): Static<typeof ServerEn
 }
 
 /** A server, and the last lines of its log if it has ended. */
-export interface EndedServer {
+export interface ServerWithEnd {
   row: ServerRow;
   lines: { stream: LogStreamName; bytes: Uint8Array; ts: Date }[];
 }

@@ -2185,7 +2185,7 @@ export interface components {
     };
     CreateServerPort: {
       protocol: components['schemas']['Protocol'];
-      /** @description The port that the program asks for. A container listens on it. Other servers share the ports of their machine, so they must listen on the port in PORT_<label>, which answers show. */
+      /** @description The port that the program asks for. A server in a container listens on it. Any other server shares the ports of its machine, so it must listen on the number in the variable PORT_<label>, which is the `internal_port` of answers. */
       internal_port?: number;
       routing?: components['schemas']['PortRouting'];
     };

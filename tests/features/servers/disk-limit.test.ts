@@ -261,7 +261,7 @@ describe('a server above its disk limit', () => {
     [
       'nests folders too deeply',
       'cd "$HOME"; for n in $(seq 300); do mkdir n; cd n; done; echo done; exec sleep 600',
-      'its files cannot be counted: it has folders more than 256 deep, or more than 65,536 open files, or too many mapped ones, or its container engine takes more than 30 s to count them',
+      'its files cannot be counted: it has folders more than 256 deep, more than 65,536 open files or too many memory-mapped files, or its container engine takes more than 30 s to count them',
     ],
     ...(IS_FULL_LENGTH ? [TOO_MANY_FILES] : []),
   ])(

@@ -32,7 +32,7 @@ describe('a machine that could take a server', () => {
     const datacenter_id = crypto.randomUUID();
     const row = { ...waitingServer({ ...game, build_id, datacenter_id }), ...server };
     await database.transact((tx) => insertServer(tx, row));
-    const machines = { isOtherTakingServersInView: () => !is_alone };
+    const machines = { isOtherSeenTakingServers: () => !is_alone };
     const { take, again_in } = createPlacingMachine(muster, { datacenter_id, machines, ...options });
     const nodeOf = async () => (await selectServerById(database.queries, row.server_id))?.node_id ?? null;
     return { take, nodeOf, again_in };

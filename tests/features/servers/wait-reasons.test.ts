@@ -66,7 +66,7 @@ test('wait reasons: a machine says nothing of a server that another one may take
   const datacenter_id = crypto.randomUUID();
   const server_id = await addWaiting(datacenter_id);
   const { take, events, again_in } = createFull(datacenter_id, {
-    machines: { isOtherTakingServersInView: () => true },
+    machines: { isOtherSeenTakingServers: () => true },
   });
   // It is full, so it leaves the server to the other machine for 100 ms.
   await waitFor(async () => {

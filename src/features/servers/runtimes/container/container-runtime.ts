@@ -13,7 +13,7 @@ import {
   sessionOf,
   signalProcess,
 } from '../../../../platform/processes.ts';
-import { describeStartFailure } from '../../start-failure.ts';
+import { describeUnexpectedFailure } from '../../start-failure.ts';
 import { LOG_STREAMS, type LogStream } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
 import { createExitFile, mayBeOutOfMemory, readExitStatus } from '../process/exit-status.ts';
@@ -96,7 +96,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
       const cause = describeSetUp(server_id);
       if (!reported.has(server_id)) options.onStartFailed?.(server_id, cause);
       reported.add(server_id);
-      return { is: 'ended', exit_code: null, exit_signal: null, reason: describeStartFailure(cause) };
+      return { is: 'ended', exit_code: null, exit_signal: null, reason: describeUnexpectedFailure(cause) };
     }
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first

@@ -2,7 +2,7 @@ import { ServiceError } from '../../../../platform/errors.ts';
 import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import { readUserProcessesMax } from '../../../../platform/processes.ts';
-import { describeFailure } from '../../start-failure.ts';
+import { describeStartFailure } from '../../start-failure.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { readImage } from '../container/image.ts';
 import { exitStatusOf } from '../process/exit-status.ts';
@@ -180,7 +180,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
   function recordFailure(server_id: string, cause: unknown): void {
     if (!(cause instanceof ServiceError)) options.onFailed?.(server_id, 'start', cause);
     // The reason is for the developer, who must not learn where the engine or files of the machine are.
-    noteFailedSetUp(server_id, cause instanceof EngineUnreachable ? ENGINE_AWAY : describeFailure(cause));
+    noteFailedSetUp(server_id, cause instanceof EngineUnreachable ? ENGINE_AWAY : describeStartFailure(cause));
   }
 
   async function launch(order: StartOrder, signal: AbortSignal): Promise<void> {
