@@ -10,7 +10,7 @@ import { createLogCollector } from './log-collector.ts';
 import { createPlacement, type PlacementDependencies } from './placement.ts';
 import { handleOf, nextStep, type Remembered } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
-import { describeStartFailure } from './start-failure.ts';
+import { StartAttempts } from './start-attempts.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
 import type { PlacedServer } from './tables.ts';
@@ -35,20 +35,8 @@ const END_AGAIN_AFTER_MS = 2_000;
 const KILL_ROUND_MS = 1_000;
 /** Time before waiting servers are placed again after a failure. */
 const PLACE_AGAIN_AFTER_MS = 2_000;
-/** Time before a start that failed for now is tried again, which doubles with each failure in a row, and the longest. */
-const START_AGAIN_AFTER_MS = 2_000;
-const START_AGAIN_AFTER_MAX_MS = 30_000;
 
 const NOTHING_REMEMBERED: Remembered = { was_asked: false, reported: undefined };
-
-/** A start that failed for now. */
-interface FailedStart {
-  /** When to try again, in the time of `performance.now()`, and the pause until then. */
-  again_at: number;
-  pause_ms: number;
-  /** The reason in the log of the server; undefined if it could not be written. */
-  reported: string | undefined;
-}
 
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
@@ -91,6 +79,7 @@ export interface Reconciling {
 export function startReconciling(dependencies: ReconcileDependencies, signal: AbortSignal): Reconciling {
   const { database, clock, events, feed, runtime, logs, machine, relays, machines, takes_servers } = dependencies;
   const starting = createStarting(dependencies);
+  const start_attempts = new StartAttempts(starting, events);
   const ending = createEnding(dependencies);
   /** The current step of each server. A server has one at a time; a slow one (a large build to unpack) delays no other. */
   const steps_under_way = new Map<string, Promise<void>>();
@@ -99,7 +88,6 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   let kill_round: Promise<void> | undefined;
   /** When to try again to end the servers that could not be ended, in the time of `performance.now()`. */
   const end_again_at = new Map<string, number>();
-  const failed_starts = new Map<string, FailedStart>();
   /**
    * What this process has requested and reported for each server. It is empty after a restart of the service, so each
    * request and report is then repeated once.
@@ -150,11 +138,11 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
   function forgetEndedElsewhere(): void {
     const known_ids = new Set(known.map(({ server_id }) => server_id));
-    for (const remembered of [remembered_by_server, end_again_at, failed_starts]) {
-      for (const server_id of remembered.keys()) {
-        if (!known_ids.has(server_id) && !steps_under_way.has(server_id)) remembered.delete(server_id);
-      }
+    const isKept = (server_id: string) => known_ids.has(server_id) || steps_under_way.has(server_id);
+    for (const remembered of [remembered_by_server, end_again_at]) {
+      for (const server_id of remembered.keys()) if (!isKept(server_id)) remembered.delete(server_id);
     }
+    start_attempts.keepOnly(isKept);
   }
 
   /** The time of a kill for which a step was requested. */
@@ -204,8 +192,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
           });
           break;
         case 'start':
-          if ((failed_starts.get(server_id)?.again_at ?? 0) > performance.now()) continue;
-          starts.set(server, () => beginStart(server, next.do, () => start(server)));
+          if (!start_attempts.isDue(server_id)) continue;
+          starts.set(server, () => beginStart(server, next.do, () => start_attempts.start(server)));
           continue;
         case 'adopt':
           starts.set(server, () => beginStart(server, next.do, () => starting.adopt(server, next.started)));
@@ -236,30 +224,6 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     };
     // Wakes the loop, which skipped this server meanwhile. A server without a record is a leftover.
     begin(server, name, start, () => (is_recorded ? loop : cleaning).wake());
-  }
-
-  /**
-   * Starts a server. If that fails for now, reports the reason if it is a new one, and sets when to try again. Returns
-   * false if the server has ended meanwhile.
-   */
-  async function start(server: PlacedServer): Promise<boolean> {
-    const { server_id } = server;
-    try {
-      const is_recorded = await starting.start(server);
-      failed_starts.delete(server_id);
-      return is_recorded;
-    } catch (cause) {
-      const { pause_ms = START_AGAIN_AFTER_MS / 2, reported } = failed_starts.get(server_id) ?? {};
-      const next_pause_ms = Math.min(2 * pause_ms, START_AGAIN_AFTER_MAX_MS);
-      const failed = { again_at: performance.now() + next_pause_ms, pause_ms: next_pause_ms, reported };
-      failed_starts.set(server_id, failed);
-      const reason = describeStartFailure(cause);
-      if (reason === reported) return true;
-      events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
-      await starting.report(server, reason);
-      failed_starts.set(server_id, { ...failed, reported: reason });
-      return true;
-    }
   }
 
   /** Begins a step, and calls `onSuccess` after it. One that fails is repeated at the next interval. */

@@ -26,6 +26,8 @@ interface StartingDependencies {
   machine: Pick<PlacementMachine, 'api_url'>;
 }
 
+export type Starting = ReturnType<typeof createStarting>;
+
 /** Creates the steps that start servers of this machine. */
 export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, machine } = dependencies;
