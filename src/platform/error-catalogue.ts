@@ -245,6 +245,10 @@ export const CATALOGUE = {
     status: 403,
     message: 'The identity is not a member of this group. Check the ids of both, or let the identity join first.',
   },
+  GROUP_TOO_MANY_GAMES: {
+    status: 400,
+    message: 'The group already has the maximum of {max} games. Use one of them, or create the game in another group.',
+  },
   GROUP_TOO_MANY_INVITES: {
     status: 400,
     message:

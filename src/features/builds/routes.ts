@@ -42,7 +42,7 @@ export function buildRoutes(builds: Builds) {
       BUILDS,
       {
         operation: 'listBuilds',
-        summary: 'Lists the builds of an environment, newest first.',
+        summary: 'Lists the builds of an environment, newest first, 1,000 at most.',
         allow: ['identity', 'cloud', 'service'],
         access: 'read',
         limit: READING,
@@ -153,7 +153,7 @@ export function buildRoutes(builds: Builds) {
       GAME_BUILDS,
       {
         operation: 'listGameBuilds',
-        summary: 'Lists all builds of a game, newest first.',
+        summary: 'Lists the builds of a game, newest first, 1,000 at most.',
         allow: ['identity', 'cloud'],
         access: 'read',
         response: wire.GameBuildsAnswer,

@@ -132,6 +132,9 @@ export function createGames(dependencies: GamesDependencies) {
       const member_ids = await groups.lockMembers(tx, developer_group_id);
       const known = if_missing ? await store.selectGameNamed(tx, developer_group_id, display_name) : undefined;
       if (known) return known.game_id;
+      if ((await store.countGamesOf(tx, developer_group_id)) >= store.GAMES_MAX) {
+        throw new ServiceError('GROUP_TOO_MANY_GAMES', { max: store.GAMES_MAX });
+      }
       const pictures = { logo_upload_id: null, banner_upload_id: null };
       const names = { game_id, name_id, display_name, developer_group_id };
       const row = { ...names, ...pictures, create_ts: clock.now(), tokens_not_before: null, player_count: 0 };
@@ -220,7 +223,7 @@ export function createGames(dependencies: GamesDependencies) {
       store.selectGameIdsOf(database.queries, group_id, after),
     /** Returns what is wrong with a game's display name. Creating the game derives the name id from it. */
     validate: ({ display_name }: { display_name: string }): ContentProblem[] => gameProblems({ display_name }),
-    /** Creates a game, for members of its group. Throws GROUP_NOT_FOUND or VALIDATION_ERROR. */
+    /** Creates a game, for members of its group. Throws GROUP_NOT_FOUND, GROUP_TOO_MANY_GAMES or VALIDATION_ERROR. */
     async create(caller: CallerOf<'identity'>, wanted: WantedGame): Promise<string> {
       refuseProblems(gameProblems(wanted));
       const group = await groups.get(wanted.developer_group_id);

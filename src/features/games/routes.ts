@@ -30,7 +30,7 @@ export function gameRoutes(games: Games) {
         allow: ['identity'],
         body: wire.CreateGameBody,
         response: wire.CreateGameAnswer,
-        errors: ['GROUP_NOT_FOUND', 'VALIDATION_ERROR'],
+        errors: ['GROUP_NOT_FOUND', 'GROUP_TOO_MANY_GAMES', 'VALIDATION_ERROR'],
       },
       async ({ caller, body: { display_name, developer_group_id, if_missing } }) => ({
         game_id: await games.create(caller, { display_name, developer_group_id, if_missing }),

@@ -5,13 +5,20 @@ import { bumpSelected, touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type GameRow, games } from './tables.ts';
 
-const GAMES_MAX = 1_000;
+/** Games of a group. */
+export const GAMES_MAX = 1_000;
+const LISTED_GAMES_MAX = 10_000;
+const GAMES_AT_ONCE = 1_000;
 
 /** Inserts a game. `member_ids`: the members of its group, whose lists of games change. */
 export async function insertGame(tx: Tx, row: GameRow, member_ids: string[]): Promise<void> {
   await touch(tx, [topics.game(row.game_id), topics.gameNamed(row.name_id), ...member_ids.map(topics.gamesOf)]);
   await tx.insert(games).values(row);
 }
+
+/** Returns how many games a group has. */
+export const countGamesOf = (tx: Tx, developer_group_id: string): Promise<number> =>
+  tx.$count(games, eq(games.developer_group_id, developer_group_id));
 
 /** Updates a game. `member_ids`: the members of its group, whose lists of games change. */
 export async function updateGame(
@@ -40,7 +47,7 @@ export async function selectMiscounted(
     left join unnest(${sql.param([...counts.keys()])}::uuid[], ${sql.param([...counts.values()])}::int[])
       as counted (game_id, player_count) using (game_id)
     where g.player_count <> coalesce(counted.player_count, 0) and ${is_in_group}
-    order by game_id limit ${GAMES_MAX}`);
+    order by game_id limit ${GAMES_AT_ONCE}`);
 }
 
 /** Updates the player counts of games of one group. `member_ids`: the members of the group, whose lists change. */
@@ -129,7 +136,7 @@ export async function selectGameIdsOf(
     .from(games)
     .where(and(eq(games.developer_group_id, group_id), is_later))
     .orderBy(asc(games.game_id))
-    .limit(GAMES_MAX);
+    .limit(GAMES_AT_ONCE);
   return rows.map(({ game_id }) => game_id);
 }
 
@@ -140,5 +147,5 @@ export async function selectGamesOf(queries: Queries, group_ids: string[]): Prom
     .from(games)
     .where(sql`${games.developer_group_id} = any(${sql.param(group_ids)}::uuid[])`)
     .orderBy(asc(games.display_name), asc(games.game_id))
-    .limit(GAMES_MAX);
+    .limit(LISTED_GAMES_MAX);
 }

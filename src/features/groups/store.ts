@@ -16,7 +16,7 @@ const INVITES_AT_ONCE = 1_000;
 const OPEN_GROUPS_MAX = 64;
 /** Limit of the reference API. */
 export const MEMBERS_MAX = 256;
-const GROUPS_MAX = 256;
+const GROUPS_MAX = 10_000;
 const GROUPS_SHOWING_MAX = 10_000;
 
 const counted = {

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, spyOn, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { contractProblems } from '../../support/contract.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest, type Person } from '../../support/people.ts';
@@ -55,6 +56,41 @@ describe('a game is refused', () => {
       expect(outcomeOf(await create(body))).toBe('400 API_BAD_BODY');
     }
   });
+});
+
+test('a game is refused to a group that has 1,000, also concurrently, unless the group has one of its name', async () => {
+  const full = await makeGame(muster.api, muster.administrator_token);
+  await muster.database.queries.execute(sql`
+    insert into games (game_id, name_id, display_name, developer_group_id, create_ts)
+    select gen_random_uuid(), 'many-' || number, 'Many', ${full.group_id}, now()
+    from generate_series(1, 998) as number`);
+  const createInFull = (body: object) => create({ developer_group_id: full.group_id, ...body });
+  const answers = await Promise.all(['A', 'B', 'C'].map((display_name) => createInFull({ display_name })));
+  expect(answers.map(outcomeOf).sort()).toEqual(['200', ...Array(2).fill('400 GROUP_TOO_MANY_GAMES')]);
+  expect(outcomeOf(await createInFull({ display_name: 'Test game', if_missing: true }))).toBe('200');
+  expect(outcomeOf(await createInFull({ display_name: 'Missing', if_missing: true }))).toBe('400 GROUP_TOO_MANY_GAMES');
+});
+
+test('the list of games has each group of a person, and each of their games, also with 1,000 others', async () => {
+  const { token, identity_id } = await makeGuest(muster.api, game);
+  const { queries } = muster.database;
+  await queries.execute(sql`
+    with earlier as (
+      insert into groups (group_id, display_name, owner_identity_id, create_ts)
+      select gen_random_uuid(), 'Team', ${identity_id}::uuid, '2020-01-01' from generate_series(1, 300)
+      returning group_id
+    ), joined as (
+      insert into group_members (group_id, identity_id, join_ts)
+      select group_id, ${identity_id}::uuid, '2020-01-01' from earlier
+    )
+    insert into games (game_id, name_id, display_name, developer_group_id, create_ts)
+    select gen_random_uuid(), 'listed-' || row_number() over (), 'Early name', group_id, now()
+    from earlier, generate_series(1, 4)`);
+  await joinGroup(game, { token, identity_id });
+  const { games, groups } = await listGames(token);
+  expect([groups.length, games.length]).toEqual([301, 1_201]);
+  expect(groups.map(({ group_id }: { group_id: string }) => group_id)).toContain(game.group_id);
+  expect(games.map(({ game_id }: { game_id: string }) => game_id)).toContain(game.game_id);
 });
 
 describe("validating a game's names", () => {
