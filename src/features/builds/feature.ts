@@ -9,6 +9,7 @@ import { openBaseImage } from './base-image.ts';
 import { type Builds, type BuildsDependencies, createBuilds } from './builds.ts';
 import { type BuildFiles, createBuildFiles } from './files.ts';
 import { buildFileRoutes, buildRoutes } from './routes.ts';
+import type { RemoveUnusedOptions } from './unused-builds.ts';
 
 const REMOVE_UNUSED_EVERY_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
@@ -24,8 +25,7 @@ interface Dependencies extends Omit<BuildsDependencies, 'directory' | 'base_imag
   unpacked_days: number;
   /** The file of the image on which archives run in containers; undefined if they do not. */
   container_base_file: string | undefined;
-  /** Returns the ids of the builds that servers of this machine use, among them all servers that are starting. */
-  buildsInUse(): Promise<Set<string>>;
+  buildsInUse: RemoveUnusedOptions['buildsInUse'];
 }
 
 /** Opens builds: uploaded game servers. Throws StartError for a base image that cannot be used. */

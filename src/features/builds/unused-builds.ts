@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../platform/clock.ts';
+import { CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
 import type { DiskSpace } from '../../platform/disk-space.ts';
 import { hasErrorCode } from '../../platform/system-errors.ts';
 
@@ -17,11 +17,17 @@ interface UnusedBuildsDependencies {
   discard(content_directory: string): Promise<void>;
 }
 
+/** The ids of builds that servers use, with the time at which the oldest of these servers was created. */
+type BuildsInUse = ReadonlyMap<string, Date>;
+
 export interface RemoveUnusedOptions {
   /** Builds that were last used earlier are removed. */
   before: Date;
-  /** Returns the ids of the builds that servers of this machine use, among them all servers that are starting. */
-  buildsInUse(): Promise<Set<string>>;
+  /**
+   * Returns the builds that servers of this machine use, among them all servers that are starting, with the time at which
+   * the oldest of these servers was created.
+   */
+  buildsInUse(): Promise<BuildsInUse>;
 }
 
 interface Content {
@@ -29,6 +35,8 @@ interface Content {
   path: string;
   /** In ms since 1970. */
   last_use: number;
+  /** Whether no other content of the build was used later. New servers use it, unless the base image was replaced. */
+  is_latest: boolean;
 }
 
 /** A build whose files were removed from this machine. They are unpacked again when a server needs them. */
@@ -59,7 +67,7 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
   }
 
   async function listContents(): Promise<Content[]> {
-    const contents: Content[] = [];
+    const contents: Omit<Content, 'is_latest'>[] = [];
     for (const build_id of await listFolders(directory)) {
       for (const name of await listFolders(join(directory, build_id))) {
         const path = join(directory, build_id, name);
@@ -67,7 +75,9 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
         if (stats) contents.push({ build_id, path, last_use: lastUseOf(path, stats.mtimeMs) });
       }
     }
-    return contents.sort((a, b) => a.last_use - b.last_use);
+    contents.sort((a, b) => a.last_use - b.last_use);
+    const latest = new Map(contents.map(({ build_id, path }) => [build_id, path]));
+    return contents.map((content) => ({ ...content, is_latest: latest.get(content.build_id) === content.path }));
   }
 
   function lastUseOf(path: string, on_disk = 0): number {
@@ -76,9 +86,9 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
 
   /** Removes content unless it is used. */
   async function removeContent(content: Content, buildsInUse: RemoveUnusedOptions['buildsInUse']): Promise<boolean> {
-    const { build_id, path, last_use } = content;
+    const { path, last_use } = content;
     // A server that was given the directory before the removal began is in the database, until it has ended.
-    if ((await buildsInUse()).has(build_id) || lastUseOf(path) > last_use) return false;
+    if (mayBeInUse(content, await buildsInUse()) || lastUseOf(path) > last_use) return false;
     await discard(path);
     last_uses.delete(path);
     return true;
@@ -105,9 +115,10 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
       const in_use = await buildsInUse();
       const removed: RemovedBuild[] = [];
       for (const content of await listContents()) {
-        const { build_id, path, last_use } = content;
-        if (in_use.has(build_id)) {
-          await use(path);
+        const { build_id, path, last_use, is_latest } = content;
+        if (mayBeInUse(content, in_use)) {
+          // The time of earlier content stays, because it says which servers may use it.
+          if (is_latest) await use(path);
           continue;
         }
         const now = clock.now().getTime();
@@ -125,6 +136,16 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
       return removed;
     },
   };
+}
+
+/**
+ * Returns whether a server may use content: the latest of a build in use, or content that was used after the oldest server
+ * of the build was created.
+ */
+function mayBeInUse({ build_id, last_use, is_latest }: Content, in_use: BuildsInUse): boolean {
+  const oldest_server = in_use.get(build_id);
+  if (oldest_server === undefined) return false;
+  return is_latest || last_use >= oldest_server.getTime() - CLOCK_SKEW_MAX_MS;
 }
 
 /** Lists folders, without those of builds that are being unpacked or removed: their names have a dot. */

@@ -266,8 +266,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     countByStatusOn: (node_ids: string[]) => countByStatusOn(database.queries, node_ids),
     /** Returns the servers that a machine has taken and that have not ended. */
     listOn: (node_id: string): Promise<PlacedServer[]> => store.selectOnMachine(database.queries, node_id),
-    /** Returns the ids of the builds of machines' servers that have not ended. */
-    buildsOn: (node_ids: string[]): Promise<Set<string>> => store.selectBuildsOn(database.queries, node_ids),
+    /** Returns the builds of machines' servers that have not ended, with the time at which the oldest was created. */
+    buildsOn: (node_ids: string[]): Promise<Map<string, Date>> => store.selectBuildsOn(database.queries, node_ids),
     /** Returns whether a machine has servers that have not ended. */
     isAnyOn: (node_id: string): Promise<boolean> => store.isAnyOnMachine(database.queries, node_id),
     /**

@@ -309,14 +309,20 @@ export function isEnding(server_id: Column): SQL {
   )`;
 }
 
-/** Returns the builds of the servers that machines have taken and that have not ended. */
-export async function selectBuildsOn(queries: Queries, node_ids: string[]): Promise<Set<string>> {
+/**
+ * Returns the builds of the servers that machines have taken and that have not ended, with the time at which the oldest of
+ * these servers was created.
+ */
+export async function selectBuildsOn(queries: Queries, node_ids: string[]): Promise<Map<string, Date>> {
   const rows = await queries
-    .select({ build_id: servers.build_id })
+    .select({
+      build_id: servers.build_id,
+      oldest: sql<Date>`min(${servers.created_at})`.mapWith(servers.created_at),
+    })
     .from(servers)
     .where(and(inArray(servers.node_id, node_ids), isNull(servers.ended_at)))
     .groupBy(servers.build_id);
-  return new Set(rows.map(({ build_id }) => build_id));
+  return new Map(rows.map(({ build_id, oldest }) => [build_id, oldest]));
 }
 
 /** Returns the servers that a machine has taken and that have not ended. */

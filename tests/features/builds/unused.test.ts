@@ -23,7 +23,7 @@ import { waitFor } from '../../support/wait.ts';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const KEY = { kty: 'oct', k: Buffer.alloc(32, 'k').toString('base64url') };
-const readNoBuilds = async () => new Set<string>();
+const readNoBuilds = async () => new Map<string, Date>();
 
 const muster = shareService();
 let database: Database;
@@ -129,7 +129,7 @@ describe('unused builds: a build that a server uses', () => {
     const place = await unpack(build_id);
     muster.clock.advance(4 * HOUR_MS);
     const before = muster.clock.now().getTime();
-    expect(await remove(HOUR_MS, async () => new Set([build_id]))).toEqual([]);
+    expect(await remove(HOUR_MS, async () => new Map([[build_id, muster.clock.now()]]))).toEqual([]);
     const used_ms = statSync(place).mtimeMs;
     // Times of files may be rounded down.
     expect(used_ms).toBeGreaterThanOrEqual(before - 1);
@@ -137,6 +137,26 @@ describe('unused builds: a build that a server uses', () => {
     expect(await remove(HOUR_MS)).toEqual([]);
     muster.clock.advance(2 * HOUR_MS);
     expect(await remove(HOUR_MS)).toEqual([build_id]);
+  });
+
+  test('keeps its earlier content until the servers that may use it have ended', async () => {
+    const { directory, unpack, remove } = await openMachine();
+    const build_id = await script();
+    const current = await unpack(build_id);
+    // Content on an earlier base image.
+    const earlier = join(directory, build_id, 'earlier');
+    mkdirSync(earlier);
+    const first_server = muster.clock.now();
+    muster.clock.advance(HOUR_MS);
+    utimesSync(earlier, muster.clock.now(), muster.clock.now());
+    muster.clock.advance(HOUR_MS);
+    await unpack(build_id);
+    const later_server = muster.clock.now();
+    muster.clock.advance(DAY_MS);
+    expect(await remove(HOUR_MS, async () => new Map([[build_id, first_server]]))).toEqual([]);
+    expect(existsSync(earlier)).toBe(true);
+    expect(await remove(HOUR_MS, async () => new Map([[build_id, later_server]]))).toEqual([build_id]);
+    expect([existsSync(earlier), existsSync(current)]).toEqual([false, true]);
   });
 
   test('stays if the server came while the removal began', async () => {
@@ -147,7 +167,7 @@ describe('unused builds: a build that a server uses', () => {
     let request_count = 0;
     const buildsInUse = async () => {
       request_count += 1;
-      return new Set(request_count > 1 ? [build_id] : []);
+      return new Map(request_count > 1 ? [[build_id, muster.clock.now()]] : []);
     };
     expect(await remove(HOUR_MS, buildsInUse)).toEqual([]);
     expect(request_count).toBe(2);
@@ -168,7 +188,7 @@ describe('unused builds: a build that a server uses', () => {
         began.resolve();
         await goOn.promise;
       }
-      return new Set();
+      return new Map();
     });
     await began.promise;
     let is_unpacked = false;
@@ -196,6 +216,8 @@ describe('unused builds: a build that a server uses', () => {
     const node_id = readFileSync(join(muster.config.data_directory, 'node-id'), 'utf8').trim();
     const { remove } = await openMachine(UNLIMITED_SPACE, join(muster.config.data_directory, 'builds'));
     const buildsInUse = () => selectBuildsOn(database.queries, [node_id]);
+    const { created_at } = await servers.get(body.server.id);
+    expect((await buildsInUse()).get(build_id)?.getTime()).toBe(new Date(created_at).getTime());
     expect(await remove(DAY_MS, buildsInUse)).not.toContain(build_id);
     expect(readdirSync(directoryOfBuild(muster, build_id))).not.toEqual([]);
     await servers.destroy(body.server.id);
@@ -296,7 +318,7 @@ describe('unused builds: on a disk without space', () => {
       events: { emit: (event) => void events.push(event) },
       buildsInUse: async () => {
         request_count += 1;
-        return new Set();
+        return new Map();
       },
     });
     const build_id = await script();
