@@ -29,6 +29,13 @@ export interface HubDependencies {
 /** The bearer of a link, and of the session that it opens: a person, or a game by its cloud token. */
 type Bearer = Pick<HubSecretRow, 'identity_id' | 'game_id' | 'issued_at'>;
 
+interface LogIn {
+  /** The secret of the session that the browser has. */
+  earlier_secret: string | undefined;
+  /** Whether the link may replace the session of another bearer. */
+  replaces_session: boolean;
+}
+
 /** A session that has just begun. Only its browser knows the secret. */
 export interface NewSession {
   secret: string;
@@ -86,19 +93,23 @@ export function createHub({ database, clock, tokens, identities, games, public_u
       return { url: `${public_url}/#login=${secret}`, expire_ts: expire_ts.toISOString() };
     },
     /**
-     * Uses a link. Throws HUB_LINK_INVALID, or HUB_OTHER_SESSION if a session to keep has another bearer; the link stays
-     * valid then.
+     * Uses a link, and ends the session that the browser had. Throws HUB_LINK_INVALID, or HUB_OTHER_SESSION if that session
+     * has another bearer and may not be replaced; the link stays valid then.
      */
-    async logIn(code: string, kept_secret: string | undefined): Promise<NewSession> {
+    async logIn(code: string, { earlier_secret, replaces_session }: LogIn): Promise<NewSession> {
       const now = clock.now();
       const secret = randomBytes(SECRET_BYTES).toString('base64url');
       return await database.transact(async (tx) => {
         const link = await store.takeLink(tx, hash(code), now);
         if (!link) throw new ServiceError('HUB_LINK_INVALID', {});
-        const kept = kept_secret === undefined ? undefined : await store.selectSession(tx, hash(kept_secret), now);
-        if (kept && !isSameBearer(kept, link)) throw new ServiceError('HUB_OTHER_SESSION', {});
+        const earlier_hash = earlier_secret && hash(earlier_secret);
+        const earlier_session = earlier_hash && (await store.selectSession(tx, earlier_hash, now));
+        if (earlier_session && !replaces_session && !isSameBearer(earlier_session, link)) {
+          throw new ServiceError('HUB_OTHER_SESSION', {});
+        }
         const expire_ts = earlier(after(now, SESSION_LIFETIME_MS), link.session_until_ts);
         await store.insertSecret(tx, { ...link, secret_hash: hash(secret), is_link: false, expire_ts });
+        if (earlier_hash) await store.deleteSession(tx, earlier_hash);
         return { secret, lifetime_ms: expire_ts.getTime() - now.getTime() };
       });
     },

@@ -94,7 +94,8 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       '/hub/session',
       {
         operation: 'createHubSession',
-        summary: 'Logs a browser in with the code of a link: sets the cookie of its session. For pages of the hub.',
+        summary:
+          'Logs a browser in with the code of a link: sets the cookie of its session, and ends the earlier one. For pages of the hub.',
         allow: 'anyone',
         limit: SESSIONS,
         body: LogInBody,
@@ -103,7 +104,8 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       },
       async ({ request, body: { code, replaces_session = false } }) => {
         requireOrigin(request);
-        const { secret, lifetime_ms } = await hub.logIn(code, replaces_session ? undefined : readSecret(request));
+        const earlier_secret = readSecret(request);
+        const { secret, lifetime_ms } = await hub.logIn(code, { earlier_secret, replaces_session });
         return Response.json({}, { headers: cookiesOf(request, secret, Math.floor(lifetime_ms / 1_000)) });
       },
     ),

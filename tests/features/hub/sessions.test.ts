@@ -66,9 +66,22 @@ describe('hub: a browser is refused', () => {
     // The link stays valid.
     const replaced = await send('POST', '/hub/session', { cookie, body: { code, replaces_session: true } });
     expect(replaced.status).toBe(200);
-    // One of the same bearer needs no more than the code.
-    const own = await send('POST', '/hub/session', { cookie, body: { code: await makeCode() } });
-    expect(own.status).toBe(200);
+  });
+
+  test('with the cookie of a session that another link has replaced, of whichever bearer', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const cookieOf = ({ headers }: { headers: Headers }) => (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const first = await logIn();
+    const again = await send('POST', '/hub/session', { cookie: first, body: { code: await makeCode() } });
+    expect(again.status).toBe(200);
+    const second = cookieOf(again);
+    const code = await makeCode(game.cloud_token);
+    const other = await send('POST', '/hub/session', { cookie: second, body: { code, replaces_session: true } });
+    expect(other.status).toBe(200);
+    for (const ended of [first, second]) {
+      expect(refusalOf(await getToken(ended))).toEqual({ status: 401, code: 'HUB_NOT_LOGGED_IN' });
+    }
+    expect((await getToken(cookieOf(other))).body.token).toBeString();
   });
 
   test('with a cookie of no session', async () => {
