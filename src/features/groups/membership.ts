@@ -133,6 +133,9 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? successor;
       assert(next !== undefined, 'the service has an administrator, which is never deleted');
       await store.addPerson(tx, 'members', group_id, { identity_id: next, ts: clock.now() });
+      // The administrator may have asked to join, or be banned.
+      await store.removePerson(tx, 'join_requests', group_id, next);
+      await store.removePerson(tx, 'bans', group_id, next);
       await store.setOwner(tx, group_id, next);
     }
     await removeMember(tx, group_id, identity_id);

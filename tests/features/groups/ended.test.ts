@@ -146,6 +146,44 @@ test('groups: a deleted person leaves all of them, in any number', async () => {
   expect(machines.flatMap(({ events }) => events.filter(({ event }) => event === 'loop_failed'))).toEqual([]);
 });
 
+test('groups: one whose owner is deleted goes to an administrator, also to one that waits to join it or is banned', async () => {
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const group = `/group/groups/${game.group_id}`;
+  const administrator = { token: muster.administrator_token };
+  const { identity } = await muster.api.ok('GET', '/identity/identities/self/profile', administrator);
+  const owner = await makeGuest(muster.api, game);
+  const { code } = await muster.api.ok('POST', `${group}/invites`, administrator);
+  await muster.api.ok('POST', `/group/invites/${code}/consume`, { token: owner.token });
+  const transfer = { new_owner_identity_id: owner.identity_id };
+  await muster.api.ok('POST', `${group}/transfer-owner`, { ...administrator, body: transfer });
+  await muster.api.ok('POST', `${group}/leave`, { ...administrator, body: {} });
+  await muster.api.ok('POST', '/identity/identities/self/delete-request', { token: owner.token, body: {} });
+  muster.clock.advance(20 * DAY_MS);
+  await muster.api.ok('POST', `${group}/join-request`, { ...administrator, body: {} });
+  await muster.api.ok('POST', `${group}/profile`, { token: owner.token, body: { publicity: 'closed' } });
+  const { queries } = muster.database;
+  await queries.execute(sql`
+    insert into group_bans (group_id, identity_id, ts) values (${game.group_id}, ${identity.identity_id}, now())`);
+  muster.clock.advance(11 * DAY_MS);
+  // Another process on the database deletes the owner at its start.
+  await using other_machine = await openTestService({}, { database_of: muster });
+  const isForgotten = () =>
+    other_machine.events.some(
+      (event) => event.event === 'identity_forgotten' && event.identity_id === owner.identity_id,
+    );
+  await waitFor(isForgotten, 'the owner to be deleted');
+  await muster.api.ok('POST', `${group}/profile`, { ...administrator, body: { publicity: 'open' } });
+  const { group: seen } = await muster.api.ok('GET', `${group}/profile`, administrator);
+  expect(seen).toMatchObject({
+    owner_identity_id: identity.identity_id,
+    member_count: 1,
+    is_current_identity_requesting_join: false,
+    join_requests: [],
+  });
+  const { banned_identities } = await muster.api.ok('GET', `${group}/bans`, administrator);
+  expect(banned_identities).toEqual([]);
+});
+
 test('join requests: a group keeps the newest, each for 30 days', async () => {
   const game = await makeGame(muster.api, muster.administrator_token);
   const group = `/group/groups/${game.group_id}`;
