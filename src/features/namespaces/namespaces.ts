@@ -3,6 +3,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { MaybePromise } from '../../platform/maybe-promise.ts';
+import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
 import type { Feed } from '../../platform/watch/feed.ts';
@@ -133,9 +134,9 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       };
       await change(scope, (tx) => updateSettings(tx, scope, settings));
     },
-    /** Returns what is wrong with the ports of a development token. */
+    /** Returns what is wrong with the ports of a development token. Throws CLOUD_INVALID_CONFIG. */
     validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>
-      developmentPortProblems(readDevelopmentPorts(wanted)),
+      developmentPortProblems(readPorts(wanted)),
     /** Returns the versions of a namespace, latest first; only those of deployments before a moment if one is given. */
     async versionHistory(
       scope: store.NamespaceScope,
@@ -152,10 +153,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Issues a token with which the matchmaker answers as if a lobby ran at `hostname`. */
     async createDevelopmentToken(scope: store.NamespaceScope, wanted: DevelopmentTokenBody): Promise<string> {
       const { namespace_id, name_id } = await get(scope);
-      if (wanted.ports && wanted.lobby_ports) {
-        throw new ServiceError('CLOUD_INVALID_CONFIG', { error: 'it has both ports and lobby_ports; use ports' });
-      }
-      const ports = readDevelopmentPorts(wanted);
+      const ports = readPorts(wanted);
       refuseProblems(developmentPortProblems(ports));
       const caller = { kind: 'development', namespace_id, hostname: wanted.hostname, ports } as const;
       return await tokens.issue(caller, { suffix: name_id });
@@ -166,6 +164,14 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       return await tokens.issue({ kind: 'service', namespace_id }, { stamp });
     },
   };
+}
+
+/** Returns the ports of a development token. Throws CLOUD_INVALID_CONFIG if the request has both forms. */
+function readPorts(wanted: Omit<DevelopmentTokenBody, 'hostname'>): DevelopmentPort[] {
+  if (wanted.ports && wanted.lobby_ports) {
+    throw new ServiceError('CLOUD_INVALID_CONFIG', { error: 'it has both ports and lobby_ports; use ports' });
+  }
+  return readDevelopmentPorts(wanted);
 }
 
 function readNamed(named: Named): [game_id: string, name_id: string] {

@@ -121,14 +121,11 @@ const LobbyPorts = Type.Array(
   { maxItems: LISTED_PORTS_MAX },
 );
 
-const Hostname = Type.String({ minLength: 1, maxLength: 255 });
-
 export const DevelopmentTokenBody = Type.Object({
-  hostname: Hostname,
+  hostname: Type.String({ minLength: 1, maxLength: 255 }),
   ports: Type.Optional(named(DevelopmentPortBody, LISTED_PORTS_MAX)),
   lobby_ports: Type.Optional(LobbyPorts),
 });
-export const ValidateDevelopmentTokenBody = Type.Object({ hostname: Hostname, lobby_ports: LobbyPorts });
 export type DevelopmentTokenBody = Static<typeof DevelopmentTokenBody>;
 
 export const TokenAnswer = Type.Object({ token: Type.String() });

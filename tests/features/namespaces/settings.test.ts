@@ -170,10 +170,18 @@ test('ports of a development token have two forms, which cannot be mixed', async
   const ports = { game: { protocol: 'udp', port: 7_777 } };
   const path = '/tokens/development';
   expect((await call('POST', path, { hostname: 'localhost', lobby_ports })).body.token).toStartWith('dev_prod.');
-  expect(await code(call('POST', path, { hostname: 'localhost', lobby_ports, ports }))).toBe(
-    '400 CLOUD_INVALID_CONFIG',
-  );
-  expect((await call('POST', `${path}/validate`, { hostname: 'localhost', lobby_ports })).body).toEqual({ errors: [] });
+  for (const of_both of [path, `${path}/validate`]) {
+    const mixed = call('POST', of_both, { hostname: 'localhost', lobby_ports, ports });
+    expect(await code(mixed)).toBe('400 CLOUD_INVALID_CONFIG');
+  }
+  for (const form of [{}, { ports }, { lobby_ports }]) {
+    const answer = await call('POST', `${path}/validate`, { hostname: 'localhost', ...form });
+    expect(answer.body).toEqual({ errors: [] });
+  }
+  const invalid = { hostname: 'localhost', ports: { game: { protocol: 'udp' } } };
+  expect((await call('POST', `${path}/validate`, invalid)).body.errors).toEqual([
+    { path: ['ports', '0', 'missing-port-and-port-range'] },
+  ]);
   const twice = await call('POST', `${path}/validate`, {
     hostname: 'h',
     lobby_ports: [...lobby_ports, ...lobby_ports],
