@@ -34,7 +34,7 @@ export async function openBaseImage({ file, directory }: BaseImageOptions): Prom
     const key = await keyOf(file);
     const unpacked = join(directory, `${PREFIX}${key}`);
     if (!existsSync(unpacked)) await unpack(file, unpacked);
-    await removeOthers(directory, `${PREFIX}${key}`);
+    await removeBaseImages(directory, { kept: `${PREFIX}${key}` });
     return { key, directory: unpacked };
   } catch (cause) {
     throw new StartError(describeFailure({ file, directory }, cause), { cause });
@@ -60,12 +60,12 @@ async function unpack(file: string, unpacked: string): Promise<void> {
 }
 
 /**
- * Removes earlier base images. Builds on them have hard links of their own. Renames an image before it removes the
- * files, so that a partly removed one is never used.
+ * Removes base images from the directory of unpacked builds, except for one to keep. Builds on them have hard links of
+ * their own. Renames an image before it removes the files, so that a partly removed one is never used.
  */
-async function removeOthers(directory: string, current: string): Promise<void> {
+export async function removeBaseImages(directory: string, { kept }: { kept?: string } = {}): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (!name.startsWith(PREFIX) || name === current) continue;
+    if (!name.startsWith(PREFIX) || name === kept) continue;
     const path = join(directory, name);
     const unfinished = name.endsWith(UNFINISHED) ? path : `${path}${UNFINISHED}`;
     if (unfinished !== path) await rename(path, unfinished);

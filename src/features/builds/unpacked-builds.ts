@@ -9,7 +9,7 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import { removeFolder } from '../../platform/folder-removal.ts';
 import { SlotQueue } from '../../platform/limits/slot-queue.ts';
 import type { Uploads } from '../uploads/uploads.ts';
-import type { BaseImage } from './base-image.ts';
+import { type BaseImage, removeBaseImages } from './base-image.ts';
 import { unpackContainedArchive } from './contained-archive.ts';
 import { unpackBundle, unpackImage } from './container-builds.ts';
 import { hashStream } from './hashed-stream.ts';
@@ -190,10 +190,11 @@ export function openUnpackedBuilds({
   }
 
   /**
-   * Removes the unfinished directories that a killed process left, and the folders without content. No other process uses
-   * this data directory.
+   * Removes the unfinished directories that a killed process left, the folders without content, and base images of earlier
+   * starts if this one has none. No other process uses this data directory.
    */
   async function sweep(): Promise<void> {
+    if (!base_image) await removeBaseImages(directory);
     for (const entry of await readdir(directory, { withFileTypes: true })) {
       const path = join(directory, entry.name);
       if (entry.name.endsWith(UNFINISHED)) await removeFolder(path);

@@ -122,6 +122,15 @@ describe('unused builds: a build that no server uses', () => {
   });
 });
 
+test('unused builds: base images are removed with the first ones on a machine that has none any more', async () => {
+  const { directory, remove } = await openMachine();
+  for (const name of ['base-image.0123456789abcdef', 'base-image.fedcba9876543210.unfinished']) {
+    mkdirSync(join(directory, name, 'rootfs'), { recursive: true });
+  }
+  expect(await remove(HOUR_MS)).toEqual([]);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
 describe('unused builds: a build that a server uses', () => {
   test('stays, and its last use is when the server ended', async () => {
     const { unpack, remove } = await openMachine();
