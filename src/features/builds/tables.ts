@@ -1,8 +1,7 @@
-import { bigint, index, jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { bigint, index, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { games } from '../games/tables.ts';
 import { uploads } from '../uploads/tables.ts';
-
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Kinds of build: Muster's own, and the containers of the reference API. The runtimes decide which can run. */
 export const BUILD_KINDS = ['archive', 'javascript', 'docker_image', 'oci_bundle'] as const;

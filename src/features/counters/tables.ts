@@ -1,6 +1,5 @@
-import { index, integer, jsonb, pgTable, primaryKey, timestamp, uuid } from 'drizzle-orm/pg-core';
-
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
+import { index, integer, jsonb, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 
 /** The ways to ask for a seat. */
 export const SEAT_REQUEST_KINDS = ['find', 'join', 'create'] as const;

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { check, doublePrecision, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { check, doublePrecision, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 
 /** Where machines are; players know them as regions. Each process registers its own when it starts. */
 export const datacenters = pgTable(
@@ -11,7 +12,7 @@ export const datacenters = pgTable(
     /** In degrees. Null if not configured. */
     latitude: doublePrecision(),
     longitude: doublePrecision(),
-    create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+    create_ts: moment().notNull(),
   },
   () => [check('datacenters_coordinates', sql`(latitude is null) = (longitude is null)`)],
 );

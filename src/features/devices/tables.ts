@@ -1,4 +1,5 @@
-import { index, pgTable, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, pgTable, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { games } from '../games/tables.ts';
 
 /** Completed device links. A link that is not complete exists only as its token. */
@@ -9,7 +10,7 @@ export const deviceLinks = pgTable(
     game_id: uuid()
       .notNull()
       .references(() => games.game_id),
-    complete_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+    complete_ts: moment().notNull(),
   },
   (table) => [index('device_links_by_age').on(table.complete_ts)],
 );

@@ -1,4 +1,5 @@
-import { index, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { groups } from '../groups/tables.ts';
 
 /** Games. Everything hosted belongs to a game, and a game to its developer group. */
@@ -15,10 +16,10 @@ export const games = pgTable(
     logo_upload_id: uuid(),
     banner_upload_id: uuid(),
     /** Cloud and service tokens and share links of the game issued before this moment are refused. */
-    tokens_not_before: timestamp({ withTimezone: true, precision: 3, mode: 'date' }),
+    tokens_not_before: moment(),
     /** Players who had a seat when they were last counted. */
     player_count: integer().notNull().default(0),
-    create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+    create_ts: moment().notNull(),
   },
   (table) => [index('games_by_group').on(table.developer_group_id)],
 );

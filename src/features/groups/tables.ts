@@ -1,8 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { index, integer, pgTable, primaryKey, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { identities } from '../identities/tables.ts';
-
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Teams of people. A game belongs to one of them, its developer group. */
 export const groups = pgTable('groups', {

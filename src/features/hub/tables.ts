@@ -1,8 +1,7 @@
-import { boolean, index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { boolean, index, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { games } from '../games/tables.ts';
 import { identities } from '../identities/tables.ts';
-
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** The hashes of secrets that log a browser in to the hub: of links, each of which works once, and of sessions. */
 export const hubSecrets = pgTable(

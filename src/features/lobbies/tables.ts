@@ -9,15 +9,13 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { namespaces } from '../namespaces/tables.ts';
 import type { ServerPort } from '../servers/servers.ts';
 import { servers } from '../servers/tables.ts';
-
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Why a lobby stopped. */
 export const STOP_REASONS = [

@@ -10,14 +10,13 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import type { CallerOf, PortProtocol } from '../../platform/tokens/caller.ts';
 import { namespaces } from '../namespaces/tables.ts';
 
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 const bytes = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 
 /** A port of a server. Its routing is `host` (a port or range of the machine) or `game_guard` (through the gateway). */

@@ -1,7 +1,6 @@
-import { index, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { namespaces } from '../namespaces/tables.ts';
-
-const moment = () => timestamp({ withTimezone: true, precision: 3, mode: 'date' });
 
 /** Links by which anyone can look at a namespace, or at one lobby of it. Revoking one deletes its row. */
 export const shares = pgTable(

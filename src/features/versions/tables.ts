@@ -1,16 +1,6 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  index,
-  integer,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  unique,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { boolean, index, integer, jsonb, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core';
+import { moment } from '../../platform/database/columns.ts';
 import { games } from '../games/tables.ts';
 import type { VersionConfig } from './config.ts';
 
@@ -26,7 +16,7 @@ export const versions = pgTable(
     config: jsonb().$type<VersionConfig>().notNull(),
     /** Whether any game mode keeps warm lobbies. */
     keeps_warm: boolean().notNull().default(false),
-    create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+    create_ts: moment().notNull(),
   },
   (table) => [
     unique('versions_display_name').on(table.game_id, table.display_name),

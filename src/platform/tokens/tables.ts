@@ -1,5 +1,6 @@
-import { jsonb, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import type { JWK } from 'jose';
+import { moment } from '../database/columns.ts';
 
 /** Purposes of keys. The key for `token` is a private key (Ed25519), the others are secrets (HMAC). */
 const PURPOSES = ['token', 'upload', 'captcha', 'refresh', 'pods'] as const;
@@ -10,5 +11,5 @@ export const signingKeys = pgTable('signing_keys', {
   key_id: uuid().primaryKey(),
   purpose: text({ enum: PURPOSES }).notNull().unique('signing_keys_one_of_each'),
   key: jsonb().$type<JWK>().notNull(),
-  create_ts: timestamp({ withTimezone: true, precision: 3, mode: 'date' }).notNull(),
+  create_ts: moment().notNull(),
 });
