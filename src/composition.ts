@@ -152,9 +152,9 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
   const identities = add(
     await openIdentities({
       ...shared,
-      groupsListing: (tx, identity_id) => groups.groupsListing(tx, identity_id),
-      listedInGroups: (tx, identity_ids) => groups.listedAmong(tx, identity_ids),
-      isInOrAsksToJoin: (tx, identity_id) => groups.isInOrAsksToJoin(tx, identity_id),
+      groupsThatList: (tx, identity_id) => groups.groupsThatList(tx, identity_id),
+      whichAreListed: (tx, identity_ids) => groups.whichAreListed(tx, identity_ids),
+      isMemberOrAsksToJoin: (tx, identity_id) => groups.isMemberOrAsksToJoin(tx, identity_id),
       leaveGroups: (identity_id) => groups.leaveAll(identity_id),
       groupHandlesOf: (identity_id, viewer_id) => groups.handlesOf(identity_id, viewer_id),
       gameOf: async (namespace_id) => (await namespaces.find(namespace_id))?.game_id,

@@ -6,6 +6,7 @@ import type { Watchable } from '../../platform/watch/views.ts';
 import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
+import { createInvites } from './invites.ts';
 import { isListed, type Listed, type PeopleList, selectPeople, touchGroup } from './members-store.ts';
 import { createMembership, requireOwner } from './membership.ts';
 import { type GroupChange, groupProblems, readAnchor, writeAnchor } from './rules.ts';
@@ -147,6 +148,7 @@ export function createGroups(dependencies: GroupsDependencies) {
 
   return {
     ...membership,
+    ...createInvites(dependencies),
     people,
     profile,
     open_groups,
@@ -225,10 +227,11 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Returns the group's members and locks the list until the transaction ends. */
     lockMembers,
     /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
-    groupsListing: store.selectGroupsListing,
+    groupsThatList: store.selectGroupsThatList,
     /** Returns whether an identity is a member of any group, or asks to join one. */
-    isInOrAsksToJoin: store.selectIsInOrAsksToJoin,
-    listedAmong: store.selectListedAmong,
+    isMemberOrAsksToJoin: store.selectIsMemberOrAsksToJoin,
+    /** Returns which of the identities any group lists. */
+    whichAreListed: store.selectListed,
     /** Returns whether an identity has the rights of a member: a member or an administrator. */
     async mayActAsMember(group_id: string, identity_id: string): Promise<boolean> {
       if (await isMember(group_id, identity_id)) return true;

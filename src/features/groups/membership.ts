@@ -1,24 +1,18 @@
 import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
-import { makeCode, normalizeCode } from '../codes.ts';
 import type { Identities } from '../identities/identities.ts';
-import { refuseProblem } from '../names.ts';
 import * as store from './members-store.ts';
-import { lockGroup, MEMBERS_MAX, selectGroup, selectMemberIds } from './store.ts';
-import type { CountedGroup, InviteRow } from './tables.ts';
+import { createMembershipChanges, type Work } from './membership-changes.ts';
+import { lockGroup, selectMemberIds } from './store.ts';
+import type { CountedGroup } from './tables.ts';
 
 /**
- * Join requests of a group. A guest costs nothing, and a join request keeps it from being deleted, so later requests
- * replace the oldest.
+ * Join requests that a group keeps; a new one replaces the oldest. Without a limit, they would keep any number of guests
+ * from being deleted.
  */
 const JOIN_REQUESTS_MAX = 1_000;
 const JOIN_REQUESTS_KEPT_MS = 30 * 24 * 3_600_000;
-const INVITE_LIFETIME_MAX_MS = 30 * 24 * 3_600_000;
-const INVITE_USES_MAX = 5_000;
-/** Invites of a group that can be used. */
-const OPEN_INVITES_MAX = 256;
-const CODE_LENGTH = 8;
 
 interface MembershipDependencies {
   database: Database;
@@ -34,53 +28,14 @@ interface GroupAction {
   actor_id: string;
 }
 
-interface Change {
-  group_id: string;
-  identity_id: string;
-  /** Whether only the list of join requests changes. Profiles and lists of games do not show it. */
-  is_join_request?: boolean;
-  /** If the identity is not on this list, nothing changes, so no watcher is woken. */
-  list?: store.PeopleList;
-  /** An identity that may become the owner. */
-  successor?: string;
-}
-
-/** The row of the person, which is locked; undefined if there is no such identity. */
-type Person = Awaited<ReturnType<Identities['lock']>>;
-/** Changes a person's membership of a group. */
-type Work = (tx: Tx, group: CountedGroup, person: Person) => Promise<void>;
-
 interface MemberAction extends GroupAction {
   identity_id: string;
 }
 
-/**
- * Creates the use cases of membership. Each change locks the group, so that changes of one group run one after another.
- */
-export function createMembership({ database, clock, identities, revokeTokensOf }: MembershipDependencies) {
-  /** Runs a change of one person's membership of a group, and bumps all that shows it. */
-  async function change(
-    { group_id, identity_id, is_join_request = false, list, successor }: Change,
-    work: Work,
-  ): Promise<void> {
-    await database.transact(async (tx) => {
-      await lockGroup(tx, group_id);
-      // A concurrent change of the profile either ran before this lock, or sees the new membership and announces it.
-      const person = await identities.lock(tx, identity_id);
-      const is_listed = list === undefined || (await store.isListed(tx, list, group_id, identity_id));
-      if (is_listed) {
-        // Each member's list of games shows the number of members and the owner.
-        const members = is_join_request ? [] : await selectMemberIds(tx, group_id);
-        await store.touchGroup(tx, group_id, {
-          people: is_join_request ? [] : [identity_id, ...(successor ? [successor] : [])],
-          members,
-        });
-      }
-      const group = await selectGroup(tx, group_id);
-      if (!group) throw new ServiceError('GROUP_NOT_FOUND', {});
-      await work(tx, group, person);
-    });
-  }
+/** Creates the use cases of membership, other than invites. */
+export function createMembership(dependencies: MembershipDependencies) {
+  const { database, clock, identities, revokeTokensOf } = dependencies;
+  const { change, admit } = createMembershipChanges(dependencies);
 
   /** Runs a change that only the owner may make. */
   async function changeAsOwner(
@@ -92,18 +47,6 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       requireOwner(group, actor_id);
       await work(tx, group, person);
     });
-  }
-
-  /** Makes a person a member. Throws IDENTITY_NOT_FOUND, GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
-  async function admit(tx: Tx, { group_id, member_count }: CountedGroup, person: Person): Promise<void> {
-    if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
-    const { identity_id } = person;
-    if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
-    if (member_count >= MEMBERS_MAX) throw new ServiceError('GROUP_FULL', { max: MEMBERS_MAX });
-    if (!(await store.addPerson(tx, 'members', group_id, { identity_id, ts: clock.now() }))) {
-      throw new ServiceError('GROUP_ALREADY_MEMBER', {}, { metadata: { group_id } });
-    }
-    await store.removePerson(tx, 'join_requests', group_id, identity_id);
   }
 
   async function removeUnlessOwner(tx: Tx, group: CountedGroup, identity_id: string): Promise<void> {
@@ -154,14 +97,6 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
       for (const group_id of group_ids) await work(group_id);
       last = group_ids.at(-1);
     }
-  }
-
-  /**
-   * Returns the group of an invite that can be used. Throws GROUP_INVITE_CODE_INVALID, GROUP_INVITE_CODE_ALREADY_USED or
-   * GROUP_INVITE_CODE_EXPIRED.
-   */
-  async function groupOfInvite(typed: string): Promise<string> {
-    return requireOpen(await store.selectInvite(database.queries, normalizeCode(typed)), clock.now()).group_id;
   }
 
   return {
@@ -249,67 +184,10 @@ export function createMembership({ database, clock, identities, revokeTokensOf }
         },
         'join_requests',
       ),
-    /**
-     * Creates an invite code, for members. Times are in milliseconds. Throws VALIDATION_ERROR, GROUP_NOT_MEMBER or
-     * GROUP_TOO_MANY_INVITES.
-     */
-    async createInvite(
-      { group_id, actor_id }: GroupAction,
-      { ttl, use_count }: { ttl?: number | undefined; use_count?: number | undefined },
-    ): Promise<string> {
-      if (!isWithin(ttl, INVITE_LIFETIME_MAX_MS)) {
-        refuseProblem(['ttl', 'invalid'], `1 to ${INVITE_LIFETIME_MAX_MS} milliseconds`);
-      }
-      if (!isWithin(use_count, INVITE_USES_MAX)) refuseProblem(['use_count', 'invalid'], `1 to ${INVITE_USES_MAX}`);
-      const now = clock.now();
-      const code = makeCode(CODE_LENGTH);
-      await database.transact(async (tx) => {
-        await lockGroup(tx, group_id);
-        if (!(await store.isListed(tx, 'members', group_id, actor_id))) throw new ServiceError('GROUP_NOT_MEMBER', {});
-        if ((await store.countOpenInvites(tx, group_id, now)) >= OPEN_INVITES_MAX) {
-          throw new ServiceError('GROUP_TOO_MANY_INVITES', { max: OPEN_INVITES_MAX });
-        }
-        await store.insertInvite(tx, {
-          code,
-          group_id,
-          create_ts: now,
-          expire_ts: ttl === undefined ? null : after(now, ttl),
-          uses_left: use_count ?? null,
-        });
-      });
-      return code;
-    },
-    groupOfInvite,
-    /** Admits a person by an invite code and returns the group. A use that admits no one does not count. */
-    async consumeInvite(typed: string, identity_id: string): Promise<string> {
-      const code = normalizeCode(typed);
-      const group_id = await groupOfInvite(code);
-      await change({ group_id, identity_id }, async (tx, group, person) => {
-        const now = clock.now();
-        // No other use runs until the transaction ends, because it has locked the group.
-        requireOpen(await store.selectInvite(tx, code), now);
-        await store.useInvite(tx, code, now);
-        await admit(tx, group, person);
-      });
-      return group_id;
-    },
   };
-}
-
-/** Returns an invite if it can be used, and throws why it cannot. */
-function requireOpen(invite: InviteRow | undefined, now: Date): InviteRow {
-  if (!invite) throw new ServiceError('GROUP_INVITE_CODE_INVALID', {});
-  // Its last use has also set the time of its end.
-  if (invite.uses_left === 0) throw new ServiceError('GROUP_INVITE_CODE_ALREADY_USED', {});
-  if (invite.expire_ts && invite.expire_ts <= now) throw new ServiceError('GROUP_INVITE_CODE_EXPIRED', {});
-  return invite;
 }
 
 /** Throws GROUP_INSUFFICIENT_PERMISSIONS unless the identity is the owner. */
 export function requireOwner(group: CountedGroup, identity_id: string): void {
   if (group.owner_identity_id !== identity_id) throw new ServiceError('GROUP_INSUFFICIENT_PERMISSIONS', {});
-}
-
-function isWithin(value: number | undefined, max: number): boolean {
-  return value === undefined || (Number.isInteger(value) && value > 0 && value <= max);
 }

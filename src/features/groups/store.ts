@@ -17,7 +17,7 @@ const OPEN_GROUPS_MAX = 64;
 /** Limit of the reference API. */
 export const MEMBERS_MAX = 256;
 const GROUPS_MAX = 10_000;
-const GROUPS_SHOWING_MAX = 10_000;
+const GROUPS_THAT_LIST_MAX = 10_000;
 
 const counted = {
   ...getTableColumns(groups),
@@ -49,17 +49,17 @@ export async function selectMemberIds(tx: Tx, group_id: string): Promise<string[
 }
 
 /** Returns the groups that list an identity as a member, as asking to join, or as banned. */
-export async function selectGroupsListing(queries: Queries, identity_id: string): Promise<string[]> {
+export async function selectGroupsThatList(queries: Queries, identity_id: string): Promise<string[]> {
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
     (list) => sql`select group_id from ${list} where identity_id = ${identity_id}`,
   );
   const rows = await queries.execute<{ group_id: string }>(sql`
-    ${sql.join(lists, sql` union `)} order by group_id limit ${GROUPS_SHOWING_MAX}`);
+    ${sql.join(lists, sql` union `)} order by group_id limit ${GROUPS_THAT_LIST_MAX}`);
   return rows.map(({ group_id }) => group_id);
 }
 
 /** Returns whether an identity is a member of any group, or asks to join one. */
-export async function selectIsInOrAsksToJoin(queries: Queries, identity_id: string): Promise<boolean> {
+export async function selectIsMemberOrAsksToJoin(queries: Queries, identity_id: string): Promise<boolean> {
   const lists = [groupMembers, groupJoinRequests].map(
     (list) => sql`select from ${list} where identity_id = ${identity_id}`,
   );
@@ -68,7 +68,7 @@ export async function selectIsInOrAsksToJoin(queries: Queries, identity_id: stri
 }
 
 /** Returns which of the identities are on a list of any group. The owner of a group is one of its members. */
-export async function selectListedAmong(queries: Queries, identity_ids: string[]): Promise<string[]> {
+export async function selectListed(queries: Queries, identity_ids: string[]): Promise<string[]> {
   const among = sql`identity_id = any(${sql.param(identity_ids)}::uuid[])`;
   const lists = [groupMembers, groupJoinRequests, groupBans].map(
     (list) => sql`select identity_id from ${list} where ${among}`,

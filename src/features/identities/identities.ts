@@ -1,15 +1,15 @@
 import type { JWK } from 'jose';
-import { after, CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
+import { after, type Clock } from '../../platform/clock.ts';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { startLoop } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import { readVersions } from '../../platform/watch/versions.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
+import { startForgetting } from './forgetting.ts';
 import { type ProfileChange, profileProblems } from './rules.ts';
 import { createSessions } from './sessions.ts';
 import * as store from './store.ts';
@@ -25,7 +25,6 @@ const GUESTS_KEPT_MS = 30 * 24 * 3_600_000;
 /** Time to cancel a deletion. */
 const DELETE_AFTER_MS = 30 * 24 * 3_600_000;
 const GUEST = { display_name: 'Guest', is_registered: false, is_admin: false };
-const CLEAN_UP_EVERY_MS = 10 * 60_000;
 /** Errors of a stored token with which a client gets a new guest. */
 const UNUSABLE_CODES: ReadonlySet<string> = new Set([
   'TOKEN_INVALID',
@@ -41,13 +40,13 @@ export interface IdentitiesDependencies {
   /** Derives the successors of refresh tokens. A secret (HMAC). */
   refresh_key: JWK;
   /** Returns the groups that list an identity, as a member or otherwise. */
-  groupsListing(tx: Tx, identity_id: string): Promise<string[]>;
+  groupsThatList(tx: Tx, identity_id: string): Promise<string[]>;
   /** Returns which of the identities a group lists. */
-  listedInGroups(tx: Tx, identity_ids: string[]): Promise<string[]>;
+  whichAreListed(tx: Tx, identity_ids: string[]): Promise<string[]>;
   /** Discards a picture that an identity no longer uses. */
   discardPicture(tx: Tx, upload_id: string): Promise<void>;
   /** Returns whether an identity is a member of any group, or asks to join one. */
-  isInOrAsksToJoin(tx: Tx, identity_id: string): Promise<boolean>;
+  isMemberOrAsksToJoin(tx: Tx, identity_id: string): Promise<boolean>;
   /** Removes an identity from all groups; a group it owns goes to another member. */
   leaveGroups(identity_id: string): Promise<void>;
 }
@@ -62,8 +61,7 @@ export type Identities = ReturnType<typeof createIdentities>;
 
 /** Creates the use cases of identities: people, registered or guests. */
 export function createIdentities(dependencies: IdentitiesDependencies) {
-  const { database, clock, events, tokens } = dependencies;
-  const { groupsListing, listedInGroups, discardPicture, isInOrAsksToJoin, leaveGroups } = dependencies;
+  const { database, clock, tokens, groupsThatList, whichAreListed, discardPicture } = dependencies;
   const { queries } = database;
 
   async function create(
@@ -134,7 +132,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
   ): Promise<IdentityRow> {
     const before = await store.lockIdentity(tx, identity_id);
     if (before?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
-    await store.updateIdentity(tx, identity_id, valuesFor(before), await groupsListing(tx, identity_id));
+    await store.updateIdentity(tx, identity_id, valuesFor(before), await groupsThatList(tx, identity_id));
     return before;
   }
 
@@ -227,7 +225,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
         const now = clock.now();
         const due = await store.lockGuestsToRemove(tx, now);
         if (due.length === 0) return 0;
-        const kept = new Set([...(await listedInGroups(tx, due)), ...(await store.dropRefreshTokens(tx, due, now))]);
+        const kept = new Set([...(await whichAreListed(tx, due)), ...(await store.dropRefreshTokens(tx, due, now))]);
         await store.postponeRemoval(tx, [...kept], after(now, GUESTS_KEPT_MS));
         const pictures = await store.deleteIdentities(
           tx,
@@ -239,52 +237,11 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     deleteOldRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
-    /**
-     * Starts the loop that deletes identities whose deletion is due: it erases their names, bios and pictures. Their rows
-     * are removed later, like those of guests.
-     */
+    /** Starts the loop that deletes identities whose deletion is due. */
     startForgetting: (signal: AbortSignal) =>
-      startLoop({
-        name: 'forget-identities',
-        every_ms: CLEAN_UP_EVERY_MS,
+      startForgetting(
+        { ...dependencies, update: async (tx, id, values) => void (await updateWith(tx, id, () => values)) },
         signal,
-        events,
-        async step() {
-          // A process with a slower clock may still cancel a deletion that is due here.
-          const due_before = after(clock.now(), -CLOCK_SKEW_MAX_MS);
-          const due = await store.selectToDelete(queries, due_before);
-          const erased = {
-            display_name: 'Deleted',
-            bio: '',
-            is_registered: false,
-            is_admin: false,
-            is_deleted: true,
-            avatar_upload_id: null,
-          };
-          // Another process may have deleted it.
-          const isDue = (row: IdentityRow | undefined): row is IdentityRow =>
-            row?.is_deleted === false && row.delete_ts !== null && row.delete_ts <= due_before;
-          const forget = async ({ identity_id }: IdentityRow) => {
-            if (!isDue(await store.selectIdentity(queries, identity_id))) return;
-            await leaveGroups(identity_id);
-            const is_erased = await database.transact(async (tx) => {
-              const before = await store.lockIdentity(tx, identity_id);
-              // It may have joined a group in between, and then the next step repeats this. Groups lock the identity before
-              // they admit it, and refuse a deleted one.
-              if (!isDue(before) || (await isInOrAsksToJoin(tx, identity_id))) return false;
-              await updateWith(tx, identity_id, () => erased);
-              await store.revokeRefreshTokensOf(tx, identity_id, clock.now());
-              if (before.avatar_upload_id) await discardPicture(tx, before.avatar_upload_id);
-              return true;
-            });
-            if (is_erased) events.emit({ event: 'identity_forgotten', identity_id });
-          };
-          // One that fails must not keep the others waiting; the loop logs it and repeats.
-          const failures: unknown[] = [];
-          for (const identity of due) await forget(identity).catch((failure: unknown) => failures.push(failure));
-          if (failures.length > 0) throw failures[0];
-          return 0;
-        },
-      }),
+      ),
   };
 }

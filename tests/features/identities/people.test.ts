@@ -120,10 +120,10 @@ async function openIdentities(replaced: Partial<IdentitiesDependencies> = {}) {
     clock,
     tokens,
     events: { emit() {} },
-    groupsListing: async () => [],
-    listedInGroups: async () => [],
+    groupsThatList: async () => [],
+    whichAreListed: async () => [],
     discardPicture: async () => {},
-    isInOrAsksToJoin: async () => false,
+    isMemberOrAsksToJoin: async () => false,
     leaveGroups: async () => {},
     refresh_key: await loadKey(database.queries, clock, 'refresh'),
     ...replaced,
@@ -256,7 +256,7 @@ test('identities: a person who joins a group during the deletion is erased only 
   let is_in_group = true;
   let leaving = 0;
   await using only = await openIdentities({
-    isInOrAsksToJoin: async () => is_in_group,
+    isMemberOrAsksToJoin: async () => is_in_group,
     async leaveGroups() {
       leaving += 1;
     },
