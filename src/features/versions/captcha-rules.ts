@@ -1,5 +1,5 @@
 import type { CaptchaConfig } from './config.ts';
-import { below, type ProblemPath } from './problem-paths.ts';
+import { below, type ProblemPath, toPathPart } from './problem-paths.ts';
 
 const REQUESTS_MAX = 600;
 const TTL_MS_MAX = 12 * 3_600_000;
@@ -47,11 +47,8 @@ function turnstileProblems(turnstile: NonNullable<CaptchaConfig['turnstile']>, i
     ...domains
       .slice(0, DOMAINS_MAX)
       .flatMap(([domain, { secret_key }]) => [
-        ...below(['domains', `*${domain.slice(0, 128)}*`], HOSTNAME.test(domain) ? [] : [['invalid']]),
-        ...below(
-          ['domains', `*${domain.slice(0, 128)}*`, 'secret-key'],
-          textProblems(secret_key, TURNSTILE_KEYS.secret_key),
-        ),
+        ...below(['domains', toPathPart(domain)], HOSTNAME.test(domain) ? [] : [['invalid']]),
+        ...below(['domains', toPathPart(domain), 'secret-key'], textProblems(secret_key, TURNSTILE_KEYS.secret_key)),
       ]),
     // If each domain has a key, the general keys only serve pages of other domains.
     ...keyProblems(turnstile, TURNSTILE_KEYS, is_shared || domains.length > 0),

@@ -13,8 +13,8 @@ import {
   type MatchmakerConfig,
   type VersionConfig,
 } from './config.ts';
-import { portProblems } from './ports.ts';
-import { below, type ProblemPath } from './problem-paths.ts';
+import { portProblems } from './port-rules.ts';
+import { below, type ProblemPath, toPathPart } from './problem-paths.ts';
 import { resolveGameMode, verificationOf } from './settings.ts';
 import { TIERS } from './tiers.ts';
 
@@ -34,7 +34,6 @@ export interface VersionContext {
 
 const PROBLEMS_MAX = 256;
 const GAME_MODES_MAX = 32;
-const LABEL_MAX = 128;
 const PLAYERS_MAX = 256;
 const IDLE_MIN_MAX = 16;
 const IDLE_MAX_MAX = 32;
@@ -64,9 +63,6 @@ export function versionProblems(
   ];
   return paths.slice(0, PROBLEMS_MAX).map((path) => ({ path }));
 }
-
-/** Returns a label as a part of a path, shortened because it is repeated for each problem below it. */
-const toPathPart = (label: string): string => `*${label.slice(0, LABEL_MAX)}*`;
 
 function matchmakerProblems(matchmaker: MatchmakerConfig, context: VersionContext): ProblemPath[] {
   const modes = Object.entries(matchmaker.game_modes ?? {});
@@ -151,7 +147,7 @@ function dockerProblems(
     ...variables
       .slice(0, VARIABLES_MAX)
       .flatMap(([key, value]) => below(['env-vars', toPathPart(key)], variableProblems(key, value))),
-    ...portProblems(docker.ports ?? {}, docker.network_mode ?? 'bridge', toPathPart),
+    ...portProblems(docker.ports ?? {}, docker.network_mode ?? 'bridge'),
   ];
 }
 

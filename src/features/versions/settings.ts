@@ -1,4 +1,5 @@
 import type { PortProtocol } from '../../platform/tokens/caller.ts';
+import type { NetworkMode } from '../ports.ts';
 import type {
   ActionConfig,
   CreateActionConfig,
@@ -31,7 +32,7 @@ export interface RuntimeSettings {
   build_id: string;
   arguments: string[];
   environment: Record<string, string>;
-  network_mode: 'bridge' | 'host';
+  network_mode: NetworkMode;
   ports: Record<string, PortSettings>;
 }
 

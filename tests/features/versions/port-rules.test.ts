@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import type { PortConfig } from '../../../src/features/versions/config.ts';
-import { portProblems } from '../../../src/features/versions/ports.ts';
+import { portProblems } from '../../../src/features/versions/port-rules.ts';
 
 const RANGE = { min: 26_000, max: 26_010 };
 const HOST = { proxy: 'none', protocol: 'udp', port_range: RANGE } as const;
 
 const problemsOf = (ports: Record<string, PortConfig>, network_mode: 'bridge' | 'host' = 'bridge') =>
-  portProblems(ports, network_mode, (label) => `*${label}*`).map((path) => path.join('/'));
+  portProblems(ports, network_mode).map((path) => path.join('/'));
 
 /** Returns what is wrong with a single port. */
 const problemsOfOne = (port: PortConfig, network_mode: 'bridge' | 'host') =>

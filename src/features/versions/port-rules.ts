@@ -1,20 +1,15 @@
 import { isNameId } from '../names.ts';
+import type { NetworkMode } from '../ports.ts';
 import type { PortConfig } from './config.ts';
-import type { ProblemPath } from './problem-paths.ts';
+import { type ProblemPath, toPathPart } from './problem-paths.ts';
 
 const PORTS_MAX = 16;
 /** Bounds for ranges of host ports (specification: Limits). */
 const RANGE_MIN = 26_000;
 const RANGE_MAX = 31_999;
 
-type NetworkMode = 'bridge' | 'host';
-
 /** Returns what is wrong with the ports of a game mode. */
-export function portProblems(
-  ports: Record<string, PortConfig>,
-  network_mode: NetworkMode,
-  toPathPart: (label: string) => string,
-): ProblemPath[] {
+export function portProblems(ports: Record<string, PortConfig>, network_mode: NetworkMode): ProblemPath[] {
   const entries = Object.entries(ports);
   const seen = new Set<string>();
   return [
