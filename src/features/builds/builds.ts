@@ -175,7 +175,7 @@ export function createBuilds(dependencies: BuildsDependencies) {
     /** Removes the files of builds that no server of this machine uses. They are unpacked again when needed. */
     removeUnused: unpacked_builds.removeUnused,
     /** Sets the listener for when there is no space for the files of a build. */
-    onShortage: unpacked_builds.onShortage,
+    setShortageListener: unpacked_builds.setShortageListener,
     /** Returns the build's files on this machine, after downloading and unpacking them if needed. */
     async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);

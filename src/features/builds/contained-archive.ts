@@ -9,7 +9,7 @@ import { unpackArchive } from './unpack.ts';
 
 /** The directory of the archive in its container, where its command starts. */
 const FOLDER = 'server';
-const DIRECTORIES = '/usr/local/bin:/usr/bin:/bin';
+const PATH = '/usr/local/bin:/usr/bin:/bin';
 
 interface ContainedArchiveOptions {
   base_image: BaseImage;
@@ -43,15 +43,15 @@ export async function unpackContainedArchive(
  * container writes to the files of its build.
  */
 async function linkTree(from: string, to: string): Promise<void> {
-  if ((await copy('--link', from, to)) === '') return;
+  if ((await copy('--link', from, to)) === undefined) return;
   await rm(to, { recursive: true, force: true });
   const problem = await copy('--reflink=auto', from, to);
-  if (problem !== '') throw new Error(`the base image could not be copied: ${problem}`);
+  if (problem !== undefined) throw new Error(`the base image could not be copied: ${problem}`);
 }
 
-/** Returns what was wrong. */
-async function copy(how: string, from: string, to: string): Promise<string> {
-  const program = Bun.which('cp', { PATH: DIRECTORIES }) ?? 'cp';
+/** Copies a directory. Returns why it failed; undefined if it did not. */
+async function copy(how: string, from: string, to: string): Promise<string | undefined> {
+  const program = Bun.which('cp', { PATH }) ?? 'cp';
   const copying = Bun.spawn([program, '--archive', how, '--no-target-directory', from, to], {
     stdin: 'ignore',
     stdout: 'ignore',
@@ -60,5 +60,5 @@ async function copy(how: string, from: string, to: string): Promise<string> {
   });
   const errors = await new Response(copying.stderr).text();
   const status = await copying.exited;
-  return status === 0 ? '' : errors.trim() || `it ended with ${status}`;
+  return status === 0 ? undefined : errors.trim() || `it ended with ${status}`;
 }

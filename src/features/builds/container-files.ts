@@ -33,8 +33,8 @@ export class ContainerFiles {
     return join(this.options.directory, ...real_path);
   }
 
-  /** Returns what is at a path, without following it if it is a link; undefined if nothing is there. */
-  async look(real_path: ContainerPath) {
+  /** Returns the status of what is at a path, without following a link; undefined if nothing is there. */
+  async lstat(real_path: ContainerPath) {
     try {
       return await lstat(this.onDisk(real_path));
     } catch (error) {
@@ -46,7 +46,7 @@ export class ContainerFiles {
 
   /** Removes what is at a path, if anything. */
   async remove(real_path: ContainerPath): Promise<void> {
-    const stats = await this.look(real_path);
+    const stats = await this.lstat(real_path);
     if (!stats) return;
     if (stats.isDirectory()) this.#folders.clear();
     await rm(this.onDisk(real_path), { recursive: stats.isDirectory() });
@@ -59,12 +59,12 @@ export class ContainerFiles {
     if (path.includes('..') || /[\p{Cc}\ufffd]/u.test(name)) {
       throw invalid(`${quote(name)} is not a plain path inside the image`);
     }
-    this.check(path, name);
+    this.checkLengths(path, name);
     return path;
   }
 
-  /** Checks the length of a real path, which may be longer than the name of its entry if links lead there. */
-  check(real_path: ContainerPath, name: string): void {
+  /** Checks the lengths of a real path, which may be longer than the name of its entry if links lead there. */
+  checkLengths(real_path: ContainerPath, name: string): void {
     const { depth, name_bytes } = this.options.limits;
     const is_long = real_path.some((segment) => Buffer.byteLength(segment) > NAME_BYTES_MAX);
     if (is_long || Buffer.byteLength(keyOf(real_path)) > name_bytes) {
@@ -81,7 +81,7 @@ export class ContainerFiles {
   /** Returns the real path of the folder of an entry, and creates what is missing of it. */
   async makeFolder(path: ContainerPath, name: string): Promise<ContainerPath> {
     const real_path = await this.#resolveFolder(path, async (missing) => {
-      this.check(missing, name);
+      this.checkLengths(missing, name);
       this.#count(1);
       await mkdir(this.onDisk(missing), { mode: 0o755 });
       return true;
@@ -98,7 +98,7 @@ export class ContainerFiles {
       const name = wanted.at(-1);
       if (!folder || !name || name === '.' || name === '..') return undefined;
       const real_path = [...folder, name];
-      const stats = await this.look(real_path);
+      const stats = await this.lstat(real_path);
       if (!stats?.isSymbolicLink()) return stats?.isFile() ? real_path : undefined;
       const target = await this.#followLink(real_path);
       wanted = [...(target.startsWith('/') ? [] : folder), ...target.split('/')];
@@ -126,7 +126,7 @@ export class ContainerFiles {
       }
       const next = [...real_path, name];
       if (!this.#folders.has(keyOf(next))) {
-        const stats = await this.look(next);
+        const stats = await this.lstat(next);
         if (stats?.isSymbolicLink()) {
           links += 1;
           if (links > LINKS_MAX) throw invalid(`${quote(keyOf(path))} goes through more than ${LINKS_MAX} links`);

@@ -59,6 +59,6 @@ function startRemovingUnused(builds: Builds, dependencies: Dependencies, signal:
       return 0;
     },
   });
-  builds.onShortage(loop.wake);
+  builds.setShortageListener(loop.wake);
   return loop;
 }

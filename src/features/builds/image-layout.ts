@@ -120,7 +120,8 @@ async function listOciImages(files: TarFiles): Promise<ListedImage[]> {
 
   async function addAll(name: string, tags: string[], depth: number): Promise<void> {
     visited += 1;
-    if (depth > INDEX_DEPTH_MAX || visited > IMAGES_MAX) throw invalid('it has too many images');
+    if (depth > INDEX_DEPTH_MAX) throw invalid(`its lists of images are nested more than ${INDEX_DEPTH_MAX} deep`);
+    if (visited > IMAGES_MAX) throw invalid(`it has more than ${IMAGES_MAX} images and lists of images`);
     const entry = await files.readJson(name, OciEntry);
     if ('layers' in entry) {
       images.push({ tags, config: blobOf(entry.config), layers: entry.layers.map(blobOf) });
@@ -170,8 +171,8 @@ function isFor(settings: ImageConfig, architecture: string): boolean {
 }
 
 function refusePlatform(images: Image[], architecture: string) {
-  const platforms = images.map(({ settings: { os = 'linux', architecture: of = 'any processor' } }) =>
-    `${os}/${of}`.slice(0, 40),
+  const platforms = images.map(({ settings: { os = 'linux', architecture: processor = 'any processor' } }) =>
+    `${os}/${processor}`.slice(0, 40),
   );
   const named = JSON.stringify([...new Set(platforms)].slice(0, NAMED_MAX).join(', '));
   return invalid(

@@ -107,7 +107,7 @@ export class Rootfs {
       return await this.#setOwnerAndMode(this.directory, header, 0o700);
     }
     const real_path = [...(await this.#files.makeFolder(path.slice(0, -1), header.name)), name];
-    this.#files.check(real_path, header.name);
+    this.#files.checkLengths(real_path, header.name);
     switch (isFolder(header) ? 'directory' : header.type) {
       case 'directory':
         await this.#writeFolder(real_path, header);
@@ -133,7 +133,7 @@ export class Rootfs {
 
   async #writeFolder(real_path: ContainerPath, header: Header): Promise<void> {
     const path = this.#files.onDisk(real_path);
-    const stats = await this.#files.look(real_path);
+    const stats = await this.#files.lstat(real_path);
     if (!stats?.isDirectory()) {
       await this.#files.remove(real_path);
       await mkdir(path, { mode: 0o700 });
@@ -161,7 +161,7 @@ export class Rootfs {
     const linkname = header.linkname ?? '';
     const folder = await this.#files.findFolder(link_path.slice(0, -1));
     const target = folder && link_path.length > 0 ? [...folder, ...link_path.slice(-1)] : undefined;
-    const stats = target && (await this.#files.look(target));
+    const stats = target && (await this.#files.lstat(target));
     if (!target || !stats?.isFile()) {
       throw invalid(`${quote(name)} is a hard link to ${quote(linkname)}, which is not a file in the image`);
     }
@@ -200,7 +200,7 @@ export class Rootfs {
 
   async #hideLower(real_path: ContainerPath): Promise<void> {
     if (!this.#own.has(keyOf(real_path))) return await this.#files.remove(real_path);
-    if (!(await this.#files.look(real_path))?.isDirectory()) return;
+    if (!(await this.#files.lstat(real_path))?.isDirectory()) return;
     for (const name of await readdir(this.#files.onDisk(real_path))) await this.#hideLower([...real_path, name]);
   }
 

@@ -85,8 +85,8 @@ export interface TagsPatch {
 }
 
 /**
- * Adds tags to a build and removes those that are null. An exclusive pair is removed from every other build in the
- * scope.
+ * Adds tags to a build of an environment, and removes those that are null. An exclusive pair is removed from every other
+ * build of the environment. Builds of the whole game have no tags, so they are not found.
  */
 export async function mergeTags(
   tx: Tx,

@@ -6,8 +6,8 @@ import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
 /**
  * Limits against archives that expand to huge sizes. The patch of tar-stream (`patches/`) limits the headers before an
- * entry, which do not count as entries: 64 KiB each, at most eight in a row. Records for all entries of an archive are left
- * out, because the library would copy them for each entry.
+ * entry, which do not count as entries: 64 KiB each, at most eight in a row. It ignores global records (PAX type g, which
+ * apply to all entries that follow), because the library would copy them for each entry.
  */
 export const UNPACK_LIMITS = {
   entries: 100_000,
@@ -75,7 +75,7 @@ export async function readTar(
     }
   }
 
-  const brake = new Transform({
+  const limiter = new Transform({
     transform(chunk: Uint8Array, _encoding, next) {
       onBytes(chunk);
       count.unpacked += chunk.length;
@@ -86,7 +86,7 @@ export async function readTar(
       takeRoom(chunk.length).then(() => next(null, chunk), next);
     },
   });
-  const bytes = pipeline([Readable.from(all), createDecompressor(first_bytes), brake, tar]);
+  const bytes = pipeline([Readable.from(all), createDecompressor(first_bytes), limiter, tar]);
   // Waits for both ends of the pipeline. If one refuses the archive, the other only reports a broken stream, so the
   // refusal is thrown.
   const ends = await Promise.allSettled([takeEntries(), bytes]);

@@ -217,7 +217,7 @@ export function openUnpackedBuilds({
       await sweepOnce();
       return await unused.removeUnused(options);
     },
-    onShortage: unused.onShortage,
+    setShortageListener: unused.setShortageListener,
     /** Removes directories of earlier content. Only for a build that is not complete, so no server runs from it. */
     async removeEarlier(build: BuildRow, current: string): Promise<void> {
       const folder = folderOf(build);

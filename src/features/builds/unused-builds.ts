@@ -53,7 +53,7 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
   const last_uses = new Map<string, number>();
   const removals = new Map<string, Promise<boolean>>();
   let is_short = false;
-  let onShortage = () => {};
+  let notifyShortage = () => {};
 
   /** Records a use of a build's content. Returns false if it is not on this machine. */
   async function use(path: string): Promise<boolean> {
@@ -99,11 +99,11 @@ export function createUnusedBuilds({ clock, space, directory, discard }: UnusedB
     /** Records that there was no space for a build, so that unused ones are removed soon. */
     noteShortage(): void {
       is_short = true;
-      onShortage();
+      notifyShortage();
     },
     /** Sets the listener for shortages. */
-    onShortage(listener: () => void): void {
-      onShortage = listener;
+    setShortageListener(listener: () => void): void {
+      notifyShortage = listener;
     },
     /**
      * Removes the content that was last used before a given time and that no server uses. If the disk is short of space,

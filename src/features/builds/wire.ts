@@ -50,7 +50,12 @@ const PrepareMembers = {
 export const PrepareBuildBody = Type.Object({
   name: Text,
   ...PrepareMembers,
-  prewarm_datacenters: Type.Optional(Type.Array(Uuid, { maxItems: 100 })),
+  prewarm_datacenters: Type.Optional(
+    Type.Array(Uuid, {
+      maxItems: 100,
+      description: 'Of no effect: a machine unpacks a build when it first needs it.',
+    }),
+  ),
 });
 export const PrepareBuildAnswer = Type.Object({
   build: Uuid,

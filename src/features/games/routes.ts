@@ -1,6 +1,7 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { Empty, ValidationErrors } from '../../platform/http/shapes.ts';
 import { watchState } from '../../platform/watch/views.ts';
+import { TokenAnswer } from '../namespaces/wire.ts';
 import type { Games } from './games.ts';
 import * as wire from './wire.ts';
 
@@ -42,7 +43,7 @@ export function gameRoutes(games: Games) {
       {
         operation: 'validateGame',
         is_change: false,
-        summary: 'Checks the names of a game without creating it.',
+        summary: 'Checks the name of a game without creating it.',
         allow: ['identity', 'cloud'],
         body: wire.GameNames,
         response: ValidationErrors,
@@ -70,7 +71,7 @@ export function gameRoutes(games: Games) {
         allow: ['identity', 'cloud'],
         access: 'write',
         body: Empty,
-        response: wire.TokenAnswer,
+        response: TokenAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
       async (call) => {

@@ -12,14 +12,16 @@ const PlayerCount = Type.Integer({
   description: 'Players who have a seat, in all namespaces; updated every 5 s.',
 });
 
-export const GameNames = Type.Object({ display_name: Text, name_id: Type.Optional(Text) });
+const NameId = Type.Optional(
+  Type.String({ ...Text, description: 'Ignored: the name id is derived from the display name.' }),
+);
+
+export const GameNames = Type.Object({ display_name: Text, name_id: NameId });
 
 export const CreateGameBody = Type.Object({
   display_name: Text,
   developer_group_id: Uuid,
-  name_id: Type.Optional(
-    Type.String({ ...Text, description: 'Ignored: the name id is derived from the display name.' }),
-  ),
+  name_id: NameId,
   if_missing: Type.Optional(
     Type.Boolean({
       description: "Returns the group's game with this display name if there is one, and creates none.",
@@ -93,8 +95,6 @@ const GameProfile = Type.Object(
   { title: 'GameProfile' },
 );
 export const GameProfileAnswer = Type.Object({ game: GameProfile });
-
-export const TokenAnswer = Type.Object({ token: Type.String() });
 
 export const InspectAnswer = Type.Object({
   agent: Type.Union([

@@ -7,13 +7,10 @@ import type { Objects } from '../../platform/objects/objects.ts';
 import { refundQuota } from './quota-store.ts';
 import { quotaBytesOf } from './rules.ts';
 import * as store from './store.ts';
-import type { UploadRow } from './tables.ts';
 
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 const UPLOADS_AT_ONCE = 100;
 const CLEAN_UP_EVERY_MS = 10 * 60_000;
-
-type Unused = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
 
 interface CleaningDependencies {
   database: Database;
@@ -25,16 +22,16 @@ interface CleaningDependencies {
    * upload is complete.
    */
   withLease(upload_id: string, work: (lease: store.CompletionLease) => Promise<void>): Promise<boolean>;
-  /** Removes what the purpose of an upload left elsewhere. */
-  discardPurpose(unused: Unused): Promise<void>;
+  /** Removes what the inspection of an upload left, such as an unpacked build. */
+  discardInspected(unused: store.UnusedUpload): Promise<void>;
 }
 
 /** Starts the loop that removes uploads not completed within a day, and discarded ones. */
 export function startCleaning(dependencies: CleaningDependencies, signal: AbortSignal): Loop {
-  const { database, clock, events, objects, withLease, discardPurpose } = dependencies;
+  const { database, clock, events, objects, withLease, discardInspected } = dependencies;
 
   /** Removes the objects first and the row last, so that the next run finds an interrupted removal. */
-  async function remove(unused: Unused): Promise<void> {
+  async function remove(unused: store.UnusedUpload): Promise<void> {
     await objects.removeFolder(unused.upload_id);
     await database.transact(async (tx) => {
       const removed = await store.deleteUpload(tx, unused);
@@ -42,9 +39,9 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     });
   }
 
-  async function removeAbandoned(unused: Unused): Promise<void> {
+  async function removeAbandoned(unused: store.UnusedUpload): Promise<void> {
     await withLease(unused.upload_id, async (lease) => {
-      await discardPurpose(unused);
+      await discardInspected(unused);
       // If the lease was lost meanwhile, another request may have completed it.
       if (!(await database.transact((tx) => store.markAbandoned(tx, lease, clock.now())))) return;
       await remove(unused);
@@ -53,7 +50,10 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
   }
 
   /** Removes each of the uploads, also after failures. Returns the failures. */
-  async function removeEach(uploads: Unused[], removeOne: (unused: Unused) => Promise<void>): Promise<unknown[]> {
+  async function removeEach(
+    uploads: store.UnusedUpload[],
+    removeOne: (unused: store.UnusedUpload) => Promise<void>,
+  ): Promise<unknown[]> {
     const failures: unknown[] = [];
     for (const upload of uploads) {
       if (signal.aborted) break;
@@ -96,7 +96,8 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     async step() {
       await objects.removeUnfinished(after(clock.now(), -ABANDONED_AFTER_MS));
       const failures = [...(await cleanAbandoned()), ...(await cleanDiscarded())];
-      if (failures.length > 0) throw new AggregateError(failures, 'unused uploads cannot be removed');
+      if (failures.length > 0)
+        throw new AggregateError(failures, 'abandoned or discarded uploads could not be removed');
       return 0;
     },
   });

@@ -94,7 +94,14 @@ export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDepe
         summary: 'Completes an upload whose files have been sent.',
         allow: ['identity', 'cloud'],
         response: Empty,
-        errors: ['UPLOAD_NOT_FOUND', 'UPLOAD_INCOMPLETE', 'UPLOAD_BUSY', 'BUILDS_BUILD_INVALID', 'OBJECTS_UNAVAILABLE'],
+        errors: [
+          'UPLOAD_NOT_FOUND',
+          'UPLOAD_INCOMPLETE',
+          'UPLOAD_BUSY',
+          'BUILDS_BUILD_INVALID',
+          'BUILDS_KIND_NOT_AVAILABLE',
+          'OBJECTS_UNAVAILABLE',
+        ],
       },
       async ({ caller, params }) => {
         const { game_id, kind } = await uploads.get(params.upload_id);

@@ -80,8 +80,8 @@ export function checkFiles(
 export type ArrivedFile = Pick<UploadFileRow, 'upload_id' | 'file_number' | 'object_ids'>;
 
 /**
- * Returns the key of the only object of a file that was completed before migration 0009, which joined its parts; undefined
- * for any other file that has arrived.
+ * Returns the key of the only object of a file whose parts an early release joined, before migration 0009; undefined for any
+ * other file that has arrived.
  */
 export function joinedKeyOf({ upload_id, file_number, object_ids }: ArrivedFile): string | undefined {
   return object_ids.length === 0 ? `${upload_id}/${file_number}` : undefined;

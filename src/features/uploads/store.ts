@@ -7,7 +7,7 @@ import { type Splitting, type UploadFileRow, type UploadRow, uploadFiles, upload
 
 const UPLOADS_MAX = 1_000;
 
-/** What a new file is: its announced properties, and the file whose object it shares. */
+/** A file to insert, with the object that it shares with a file of an earlier upload, if any. */
 type NewUploadFile = Omit<UploadFileRow, 'object_ids'> & { object_id: string | null };
 
 export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFile[]): Promise<void> {
@@ -198,8 +198,8 @@ async function endLease(
   return rows.length > 0;
 }
 
-/** An upload to remove. */
-type UnusedUpload = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
+/** An upload to remove: one that was abandoned or discarded. */
+export type UnusedUpload = Pick<UploadRow, 'upload_id' | 'game_id' | 'kind'>;
 
 /** An upload that was not completed. */
 export type AbandonedUpload = UnusedUpload & Pick<UploadRow, 'create_ts'>;

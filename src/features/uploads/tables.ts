@@ -22,7 +22,7 @@ export const uploads = pgTable(
     /** The owner: a game, or an identity. */
     game_id: uuid().references(() => games.game_id),
     identity_id: uuid(),
-    /** The purpose of the upload. */
+    /** What is uploaded; it decides which feature checks and completes the upload. */
     kind: text({ enum: UPLOAD_KINDS }).notNull(),
     /** The quota that counts its bytes. Null for none. */
     quota_scope: text(),

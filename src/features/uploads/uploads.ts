@@ -239,7 +239,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (refusal) throw refusal;
       const object_id = crypto.randomUUID();
       const sha256 = (await store.selectFile(database.queries, part.upload_id, part.file_number))?.file.sha256;
-      await objects.put(partKey(part, object_id), checked(content, part.path, sha256), part.content_length);
+      await objects.put(partKey(part, object_id), verifyDigest(content, part.path, sha256), part.content_length);
       const { is_recorded, previous } = await store.recordPart(database.queries, part, object_id, clock.now());
       if (is_recorded) return await objects.remove(previous === null ? [] : [partKey(part, previous)]);
       // The upload was completed concurrently, so no file refers to the object just written.
@@ -311,7 +311,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           events,
           objects,
           withLease,
-          discardPurpose: async ({ upload_id, kind }) => purposes.get(kind)?.discard?.(upload_id),
+          discardInspected: async ({ upload_id, kind }) => purposes.get(kind)?.discard?.(upload_id),
         },
         signal,
       ),
@@ -338,8 +338,8 @@ function bytesOf(files: { content_length: number }[]): number {
   return files.reduce((sum, { content_length }) => sum + content_length, 0);
 }
 
-/** Yields the content of a file. Throws UPLOAD_INVALID at its end if it does not have the announced digest. */
-async function* checked(
+/** Yields the content of a file. Throws UPLOAD_INVALID at its end if a digest was announced and its own differs. */
+async function* verifyDigest(
   content: AsyncIterable<Uint8Array>,
   path: string,
   sha256: string | null | undefined,

@@ -2902,6 +2902,7 @@ export interface components {
       /** @description For an archive: its program and the first arguments, for example ["./server", "--fast"]. For an image or a bundle, it replaces its own program and arguments. A script has none. */
       command?: string[];
       isolation?: components['schemas']['BuildIsolation'];
+      /** @description Of no effect: a machine unpacks a build when it first needs it. */
       prewarm_datacenters?: string[];
     };
     PrepareFile: {

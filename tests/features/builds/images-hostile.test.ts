@@ -290,15 +290,18 @@ describe('hostile images: limits', () => {
     const layers = await unpackContainer(await packTar(await dockerLayout({ layers: Array(501).fill([]) })));
     expect(layers.refusal).toMatch(/^"manifest.json" has an unexpected content at "\/0\/Layers"/);
     const inner = JSON.stringify({ manifests: [] });
-    let [name, entries]: [string, TarEntry[]] = ['', []];
-    let list = inner;
-    for (let depth = 0; depth < 4; depth += 1) {
-      name = sha256(list);
-      entries = [...entries, { name: `blobs/sha256/${name}`, content: list }];
-      list = JSON.stringify({ manifests: Array(100).fill({ digest: `sha256:${name}` }) });
-    }
-    const nested = await unpackContainer(await packTar([...entries, { name: 'index.json', content: list }]));
-    expect(nested.refusal).toBe('it has too many images.');
+    const nest = async (depth: number, lists_each: number) => {
+      const entries: TarEntry[] = [];
+      let list = inner;
+      for (let made = 0; made < depth; made += 1) {
+        const name = sha256(list);
+        entries.push({ name: `blobs/sha256/${name}`, content: list });
+        list = JSON.stringify({ manifests: Array(lists_each).fill({ digest: `sha256:${name}` }) });
+      }
+      return await unpackContainer(await packTar([...entries, { name: 'index.json', content: list }]));
+    };
+    expect((await nest(4, 100)).refusal).toBe('it has more than 100 images and lists of images.');
+    expect((await nest(5, 1)).refusal).toBe('its lists of images are nested more than 4 deep.');
   });
 
   test('of names of images, which may consist of colons', async () => {

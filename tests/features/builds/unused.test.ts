@@ -297,7 +297,7 @@ describe('unused builds: on a disk without space', () => {
     await unpack(unused);
     muster.clock.advance(HOUR_MS);
     let shortages = 0;
-    builds.onShortage(() => {
+    builds.setShortageListener(() => {
       shortages += 1;
     });
     is_full = true;
