@@ -19,8 +19,8 @@ export const CoordinatesQuery = Type.Object({
 });
 
 /**
- * Returns the position of the client, rounded to a tenth of a degree (11 km at most), so that clients near each other
- * watch the same view. Throws API_BAD_QUERY_PARAMETER if one of the two parameters is missing.
+ * Returns the position of the client, rounded to a tenth of a degree, which moves it by 8 km at most, so that clients near
+ * each other watch the same view. Throws API_BAD_QUERY_PARAMETER if one of the two parameters is missing.
  */
 export function readCoordinates({ latitude, longitude }: Static<typeof CoordinatesQuery>): Coordinates | undefined {
   if (latitude === undefined && longitude === undefined) return undefined;

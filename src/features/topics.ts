@@ -48,7 +48,7 @@ export const topics = {
   sitesOf: (game_id: string) => `sites-of:${game_id}`,
   /** A link by which anyone can look. */
   share: (share_id: string) => `share:${share_id}`,
-  /** The links of a namespace. */
+  /** Locked while a link of a namespace is created. Not watched. */
   sharesOf: (namespace_id: string) => `shares-of:${namespace_id}`,
   upload: (upload_id: string) => `upload:${upload_id}`,
   server: (server_id: string) => `server:${server_id}`,

@@ -6,7 +6,7 @@ import { LIFETIMES_MS, type Tokens } from '../../platform/tokens/tokens.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { Games } from '../games/games.ts';
 import { topics } from '../topics.ts';
-import { codeOf, timeOf } from './code.ts';
+import { codeOf, creationTimeOf } from './code.ts';
 import { insertLink, selectLink } from './store.ts';
 import type { DeviceLink, PreparedLink } from './wire.ts';
 
@@ -42,7 +42,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
 
   /** Issues the token of a link, which is always the same. */
   const issueToken = (device_link_id: string) => {
-    const stamp = { token_id: device_link_id, at: timeOf(device_link_id) };
+    const stamp = { token_id: device_link_id, at: creationTimeOf(device_link_id) };
     return tokens.issue({ kind: 'device_link', device_link_id }, { stamp });
   };
 
@@ -69,7 +69,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
     /** Returns the token of a link by its id. Throws TOKEN_ERROR for an id that is not of the last hour. */
     async tokenOf(device_link_id: string): Promise<string> {
       // Another process of the service may have created the link by its own clock.
-      if (timeOf(device_link_id) > after(clock.now(), CLOCK_SKEW_MAX_MS)) {
+      if (creationTimeOf(device_link_id) > after(clock.now(), CLOCK_SKEW_MAX_MS)) {
         throw new ServiceError('TOKEN_ERROR', {
           reason: 'the link was not made by this service, or its time is in the future',
         });

@@ -2,14 +2,12 @@ import { stringify } from 'csv-stringify/sync';
 import type { SignedLinks } from '../../platform/objects/links.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import { refuseProblem } from '../names.ts';
-import type { Servers } from '../servers/servers.ts';
+import type { LogStream, Servers } from '../servers/servers.ts';
 import { HISTORY_COLUMNS, historyTimes, type TimeWindow } from './rules.ts';
 
 export const HISTORY_PATH = '/exports/lobby-history.csv';
 export const LOGS_PATH = '/exports/lobby-logs.csv';
 export const SERVER_LOG_PATH = '/exports/server-log.txt';
-
-type Stream = 'std_out' | 'std_err';
 
 export interface ExportsDependencies {
   lobbies: Lobbies;
@@ -32,11 +30,11 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
       return links.sign(HISTORY_PATH, { game_id, start: String(start), end: String(end) });
     },
     /** Returns a link to the log of a lobby's server. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
-    async lobbyLogsLink(lobby: { game_id: string; lobby_id: string }, stream: Stream): Promise<string> {
+    async lobbyLogsLink(lobby: { game_id: string; lobby_id: string }, stream: LogStream): Promise<string> {
       return links.sign(LOGS_PATH, { server_id: await lobbies.serverOf(lobby), stream });
     },
     /** Returns a link to a log of a server of an environment. Throws SERVERS_SERVER_NOT_FOUND. */
-    async serverLogLink(scope: { game_id: string; namespace_id: string }, server_id: string, stream: Stream) {
+    async serverLogLink(scope: { game_id: string; namespace_id: string }, server_id: string, stream: LogStream) {
       await servers.get(scope, server_id);
       return links.sign(SERVER_LOG_PATH, { server_id, stream });
     },
@@ -58,7 +56,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     },
   };
 
-  function readLogLink(url: string): { server_id: string; stream: Stream } {
+  function readLogLink(url: string): { server_id: string; stream: LogStream } {
     const parameters = links.verify(url);
     const stream = parameters.get('stream') === 'std_err' ? 'std_err' : 'std_out';
     return { server_id: parameters.get('server_id') ?? '', stream };
@@ -73,7 +71,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     }
   }
 
-  async function* logRows(server_id: string, stream: Stream): AsyncGenerator<Cell[][]> {
+  async function* logRows(server_id: string, stream: LogStream): AsyncGenerator<Cell[][]> {
     for (let next = 0; ; ) {
       const found = await servers.log.from({ server_id, stream }, next);
       if (found.next === next) return;
