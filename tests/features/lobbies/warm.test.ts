@@ -124,10 +124,28 @@ describe('warm lobbies', () => {
     await waitForIdle(game, 3);
     expect((await listLobbies(game)).filter(({ lobby_id }) => !before.includes(lobby_id))).toHaveLength(1);
   });
+
+  test('are created in transactions of 16 at most, because each locks the work of a datacenter', async () => {
+    await using database = openDatabase(opened.database_address, 1);
+    // Without machines, so no server starts and the rows stay as they were inserted.
+    await database.queries.execute(sql`
+      insert into datacenters (datacenter_id, slug, name, create_ts)
+      values (gen_random_uuid(), 'nowhere', 'Nowhere', now())`);
+    await database.queries.execute(sql`select pg_notify('muster_changes', '1 datacenters')`);
+    const mode = { ...warm(16), regions: { nowhere: {} } };
+    const game = await makeControlledGame(opened, { game_modes: { one: mode, two: mode, three: mode } });
+    const counts = await waitFor(async () => {
+      const rows = await database.queries.execute<{ count: number }>(sql`
+        select count(*)::int as count from lobbies where namespace_id = ${game.namespace_id} group by xmin::text`);
+      const by_transaction = rows.map(({ count }) => count);
+      return by_transaction.reduce((sum, count) => sum + count, 0) === 48 ? by_transaction : undefined;
+    }, 'all warm lobbies');
+    expect(Math.max(...counts)).toBe(16);
+  });
 });
 
 describe('a warm lobby that is closed', () => {
-  // The other datacenter has no machine any more.
+  // The other datacenters have no machine any more.
   const warmHere = (min: number, max?: number) => ({ ...warm(min, max), regions: { local: {} } });
   const CLOSING_SOURCE = `
     await fetch(process.env.SERVICE_API_ENDPOINT + '/matchmaker/lobbies/closed', {

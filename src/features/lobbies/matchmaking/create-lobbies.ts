@@ -32,6 +32,8 @@ const CODE_LENGTH = 8;
 /** Time between SIGTERM and SIGKILL, as in the reference API. */
 const KILL_TIMEOUT_MS = 30_000;
 const MIB = 1024 ** 2;
+/** Maximum number of lobbies of a transaction. It locks the topics of datacenters, so transactions of other games wait for it. */
+const LOBBIES_PER_TRANSACTION_MAX = 16;
 
 export interface CreatePlannedDependencies {
   database: Database;
@@ -68,12 +70,12 @@ export async function createPlannedLobbies(
       }),
     ),
   );
-  // One transaction for each namespace.
   const by_namespace = Map.groupBy(
     prepared.filter((one) => one !== undefined),
     (one) => one.planned.namespace_id,
   );
-  const outcomes = (await Promise.all([...by_namespace.values()].map((all) => createAll(dependencies, all)))).flat();
+  const created = await Promise.all([...by_namespace.values()].map((all) => createInNamespace(dependencies, all)));
+  const outcomes = created.flat();
   for (const one of outcomes) {
     if (one.is !== 'created') continue;
     const { lobby_id, namespace_id, game_mode, region } = one.lobby;
@@ -112,7 +114,31 @@ async function prepare(
 }
 
 /**
- * Returns the topics that all lobbies of one transaction bump. `createAll` locks them before the first lobby; otherwise a
+ * Creates lobbies of one namespace in transactions one after another. Once the database cannot be used, refuses the rest
+ * without trying.
+ */
+async function createInNamespace(
+  dependencies: CreatePlannedDependencies,
+  all: PreparedLobby[],
+): Promise<LobbyOutcome[]> {
+  const outcomes: LobbyOutcome[] = [];
+  for (let first = 0; first < all.length; first += LOBBIES_PER_TRANSACTION_MAX) {
+    const next = first + LOBBIES_PER_TRANSACTION_MAX;
+    const some = await createTogether(dependencies, all.slice(first, next));
+    outcomes.push(...some);
+    const failure = some.map(failureOf).find((error) => error !== undefined);
+    if (failure !== undefined) return [...outcomes, ...all.slice(next).map(({ planned }) => refuse(planned, failure))];
+  }
+  return outcomes;
+}
+
+/** Returns the error of an outcome if the database could not be used. */
+function failureOf(outcome: LobbyOutcome): unknown {
+  return outcome.is === 'refused' && isUnavailable(outcome.error) ? outcome.error : undefined;
+}
+
+/**
+ * Returns the topics that all lobbies of one transaction bump. `createTogether` locks them before the first lobby; otherwise a
  * transaction could hold one datacenter's topic and wait for another's while a second transaction does the reverse.
  */
 const topicsOf = (all: PreparedLobby[]): string[] =>
@@ -126,7 +152,7 @@ const topicsOf = (all: PreparedLobby[]): string[] =>
  * Creates lobbies of one namespace in one transaction. If it fails because of one of them, creates each lobby alone, one after
  * another: all change the same rows.
  */
-async function createAll(dependencies: CreatePlannedDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
+async function createTogether(dependencies: CreatePlannedDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
   const [first, ...others] = all;
   if (!first) return [];
   if (others.length === 0) return [await createAlone(dependencies, first)];
@@ -145,9 +171,10 @@ async function createAll(dependencies: CreatePlannedDependencies, all: PreparedL
   for (const [at, one] of all.entries()) {
     const outcome = await createAlone(dependencies, one);
     outcomes.push(outcome);
-    if (outcome.is !== 'refused' || !isUnavailable(outcome.error)) continue;
+    const failure = failureOf(outcome);
     // Each of the rest would wait for the database, too.
-    return [...outcomes, ...all.slice(at + 1).map(({ planned }) => refuse(planned, outcome.error))];
+    if (failure !== undefined)
+      return [...outcomes, ...all.slice(at + 1).map(({ planned }) => refuse(planned, failure))];
   }
   return outcomes;
 }

@@ -48,7 +48,7 @@ export type Rounds = ReturnType<typeof createSeatRounds>;
  * at once.
  *
  * A namespace that takes longer is set aside, so that the others do not wait for it: it is being loaded, one of its lobbies
- * is locked, or lobbies are created for it, in one transaction. Its requests are decided again, in their order, after that.
+ * is locked, or lobbies are created for it. Its requests are decided again, in their order, after that.
  */
 export function createSeatRounds(dependencies: RoundsDependencies) {
   const { cache, pool_max } = dependencies;
