@@ -12,7 +12,7 @@ import type { HistoryLobby, LiveLobby } from './developer-wire.ts';
 import { toHistoryLobby, toLiveLobby } from './developer-wire.ts';
 import { gameModeUuid } from './game-mode-uuid.ts';
 import type { Stopping } from './stopping.ts';
-import { selectLobby } from './store.ts';
+import { type LobbyWithoutState, selectLobby } from './store.ts';
 import type { LobbyRow, PlayerRow } from './tables.ts';
 import * as store from './views-store.ts';
 import type { Visits } from './visits-wire.ts';
@@ -48,7 +48,7 @@ export function createDeveloperApi(
 ) {
   const { queries } = database;
 
-  async function describe(lobbies: LobbyRow[]): Promise<HistoryLobby[]> {
+  async function describe(lobbies: LobbyWithoutState[]): Promise<HistoryLobby[]> {
     const server_ids = lobbies.map(({ server_id }) => server_id);
     const [datacenter_ids, outcomes] = await Promise.all([datacenters.idsBySlug(), servers.outcomesOf(server_ids)]);
     return lobbies.map((lobby) => toHistoryLobby(lobby, outcomes.get(lobby.server_id), datacenter_ids));
@@ -59,7 +59,7 @@ export function createDeveloperApi(
   }
 
   /** Returns the versions of lobbies of a game. Reads each version once. */
-  async function versionsOf(game_id: string, lobbies: LobbyRow[]) {
+  async function versionsOf(game_id: string, lobbies: LobbyWithoutState[]) {
     const version_ids = [...new Set(lobbies.map(({ version_id }) => version_id))];
     const found = await Promise.all(
       version_ids.map(async (version_id) => {
@@ -71,7 +71,7 @@ export function createDeveloperApi(
   }
 
   function describeForExport(
-    { lobby_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyRow,
+    { lobby_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyWithoutState,
     datacenter_ids: ReadonlyMap<string, string>,
     namespace_names: ReadonlyMap<string, string>,
     its_versions: Awaited<ReturnType<typeof versionsOf>>,

@@ -5,7 +5,6 @@ import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
 import { gameModeUuid } from './game-mode-uuid.ts';
 import type { LobbyWithoutState } from './store.ts';
-import type { LobbyRow } from './tables.ts';
 
 const LiveLobby = Type.Object(
   {
@@ -95,7 +94,7 @@ export function toLiveLobby(
 }
 
 export function toHistoryLobby(
-  lobby: LobbyRow,
+  lobby: LobbyWithoutState,
   outcome: Outcome | undefined,
   datacenter_ids: ReadonlyMap<string, string>,
 ): HistoryLobby {
@@ -128,7 +127,7 @@ export function toHistoryLobby(
  * Returns whether a lobby failed: it was not ready in time, its server failed, or its server ended by itself with an exit
  * code other than 0.
  */
-function hasFailed({ stop_reason }: LobbyRow, outcome: Outcome | undefined): boolean {
+function hasFailed({ stop_reason }: LobbyWithoutState, outcome: Outcome | undefined): boolean {
   if (stop_reason === 'not_ready_in_time' || (outcome?.failure ?? null) !== null) return true;
   return stop_reason === 'server_ended' && exitCodeOf(outcome) !== 0;
 }

@@ -121,9 +121,9 @@ export async function selectHistory(
   queries: Queries,
   namespace_id: string,
   before: Date | undefined,
-): Promise<LobbyRow[]> {
+): Promise<LobbyWithoutState[]> {
   return await queries
-    .select()
+    .select(WITHOUT_STATE)
     .from(lobbies)
     .where(and(eq(lobbies.namespace_id, namespace_id), before ? lt(lobbies.create_ts, before) : undefined))
     .orderBy(desc(lobbies.create_ts), desc(lobbies.lobby_id))
@@ -135,10 +135,10 @@ export async function* selectWithin(
   queries: Queries,
   game_id: string,
   window: { start: Date; end: Date },
-): AsyncGenerator<LobbyRow[]> {
+): AsyncGenerator<LobbyWithoutState[]> {
   const oldest = await selectOldestSince(queries, game_id, window.start);
   if (oldest === undefined) return;
-  let last: LobbyRow | undefined;
+  let last: LobbyWithoutState | undefined;
   do {
     const page = await selectPage(queries, game_id, { ...window, oldest }, last);
     yield page;
@@ -167,9 +167,9 @@ async function selectPage(
   game_id: string,
   { start, end, oldest }: { start: Date; end: Date; oldest: Date },
   after: Pick<LobbyRow, 'create_ts' | 'lobby_id'> | undefined,
-): Promise<LobbyRow[]> {
+): Promise<LobbyWithoutState[]> {
   return await queries
-    .select()
+    .select(WITHOUT_STATE)
     .from(lobbies)
     .where(
       and(

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { type LobbyUpdate, updateLobbies } from '../../../src/features/lobbies/store.ts';
+import { selectHistory, selectWithin } from '../../../src/features/lobbies/views-store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { connectGameServer, find, type GameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';
@@ -46,6 +47,17 @@ describe('the state of a lobby', () => {
       'application/json',
       state,
     ]);
+  });
+
+  test('is not read for the history of a namespace and for exports, which do not have it', async () => {
+    const { game_id, namespace_id } = game;
+    const { queries } = muster.database;
+    const window = { start: new Date(0), end: new Date(Date.now() + 3_600_000) };
+    const [exported] = await Array.fromAsync(selectWithin(queries, game_id, window));
+    for (const listed of [await selectHistory(queries, namespace_id, undefined), exported ?? []]) {
+      expect(listed).toMatchObject([{ lobby_id: game_server.lobby_id }]);
+      expect(listed[0]).not.toHaveProperty('state');
+    }
   });
 
   test('keeps its numbers in every answer: ids of 64 bits are not rounded', async () => {
