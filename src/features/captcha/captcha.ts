@@ -13,7 +13,13 @@ import { createProofsOfWork } from './proof-of-work.ts';
 import * as rules from './rules.ts';
 import { askProvider, type ProviderAnswer, type Siteverify, type SiteverifySettings } from './siteverify.ts';
 import * as store from './store.ts';
-import type { CaptchaDecision, Challenge, ProviderTrial, Captcha as SentCaptcha } from './wire.ts';
+import {
+  type CaptchaDecision,
+  type Challenge,
+  PROVIDERS,
+  type ProviderTrial,
+  type Captcha as SentCaptcha,
+} from './wire.ts';
 
 export type { SharedKeys } from './rules.ts';
 
@@ -23,6 +29,8 @@ const REMEMBERED_FOR_MS = 3_600_000;
 const CLOCKS_MS = 60_000;
 /** A response that no provider accepts, unless it has test keys. */
 const UNSOLVED = 'muster-trial';
+/** The reason if neither the version nor the service has keys of a provider. */
+const NO_KEYS = 'no-keys';
 const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
 
 interface CaptchaSettings extends SiteverifySettings {
@@ -230,16 +238,23 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       return await proofs.challenge(namespace_id, pow.difficulty);
     },
     /**
-     * Asks each provider of a version about a captcha that was not solved, to see whether it answers and accepts the keys.
-     * Returns the verdicts; none if the version requires no captcha.
+     * Asks each provider of a version that has keys about a captcha that was not solved, to see whether it answers and
+     * accepts them. Returns a verdict for each provider of the version; none if the version requires no captcha.
      */
     async tryProviders(
       namespace: NamespaceVersion,
       request: Omit<CheckedRequest, 'captcha'>,
     ): Promise<ProviderTrial[]> {
       const config = await versions.captcha(namespace);
-      const providers = config ? rules.providersOf(config, shared_captcha_keys, request.readOrigin()) : [];
-      return await Promise.all(providers.map((provider) => tryProvider(provider, namespace, request)));
+      if (!config) return [];
+      const with_keys = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
+      const configured = PROVIDERS.filter((name) => config[name] !== undefined);
+      return await Promise.all(
+        configured.map((name) => {
+          const provider = with_keys.find((one) => one.name === name);
+          return provider ? tryProvider(provider, namespace, request) : withoutKeys(name);
+        }),
+      );
     },
     /** Starts the loop that deletes expired windows and captchas. */
     startDeletingOld(signal: AbortSignal): { stopped: Promise<void> } {
@@ -272,9 +287,16 @@ interface WidgetCheck extends CheckedRequest {
 
 const providerUnavailable = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
 
+/** The trial of a provider for which neither the version nor the service has keys. */
+const withoutKeys = (provider: ProviderTrial['provider']): ProviderTrial => ({
+  provider,
+  are_keys_accepted: false,
+  reasons: [NO_KEYS],
+});
+
 /** The decision while no provider of the version has keys, its own or those of the service. */
 const noKeys = (): Decision => ({
-  decision: { decision: 'unavailable', reasons: ['no-keys'] },
+  decision: { decision: 'unavailable', reasons: [NO_KEYS] },
   error: providerUnavailable(),
 });
 

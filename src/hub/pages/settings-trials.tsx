@@ -127,6 +127,7 @@ function CaptchaTrial() {
 function describe({ provider, are_keys_accepted, reasons }: ProviderTrial): string {
   if (provider === 'pow') return 'proofs of work are checked by this service, and need no keys.';
   if (are_keys_accepted === true) return 'it answers, and accepts the keys.';
+  if (reasons.includes('no-keys')) return 'neither the version nor the service has keys for it.';
   const why = reasons.length > 0 ? ` (${reasons.join(', ')})` : '';
   return are_keys_accepted === false
     ? `it does not accept the keys${why}.`

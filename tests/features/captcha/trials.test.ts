@@ -2,12 +2,19 @@ import { describe, expect, test } from 'bun:test';
 import { areKeysAccepted, describeAnswer } from '../../../src/features/captcha/rules.ts';
 import { type CaptchaGame, HCAPTCHA, shareCaptchaService, solved, TURNSTILE } from '../../support/captcha-game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
+import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 
 const CANARY = /canary-of/;
 const service = shareCaptchaService();
-const tryIt = ({ game_id, namespace_id, cloud_token }: CaptchaGame, body: object = {}, token = cloud_token) =>
-  service.muster.api.post(`/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/captcha/try`, token, body);
+function tryIt(
+  { game_id, namespace_id, cloud_token }: CaptchaGame,
+  body: object = {},
+  token = cloud_token,
+  { api }: Pick<TestService, 'api'> = service.muster,
+) {
+  return api.post(`/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/captcha/try`, token, body);
+}
 
 describe('captcha trials', () => {
   test('ask every provider of the version once, and show the exchange without secrets', async () => {
@@ -47,6 +54,16 @@ describe('captcha trials', () => {
     const other = await makeControlledGame(service.muster);
     expect(outcomeOf(await tryIt(game, {}, other.cloud_token))).toStartWith('40');
   });
+
+  test('of providers without keys say so', async () => {
+    const game = await service.makeGame({ turnstile: {}, pow: {} });
+    await using without_keys = await openTestService(service.provider.settings, { database_of: service.muster });
+    const { body } = await tryIt(game, {}, game.cloud_token, without_keys);
+    expect(body.providers).toEqual([
+      { provider: 'turnstile', are_keys_accepted: false, reasons: ['no-keys'] },
+      { provider: 'pow', are_keys_accepted: true, reasons: [] },
+    ]);
+  }, 300_000);
 
   test('a receipt has the exchange with the provider', async () => {
     const game = await service.makeGame({ hcaptcha: HCAPTCHA });
