@@ -130,6 +130,27 @@ describe('a request with a captcha', () => {
     expect(service.provider.requestsOf(once).length).toBe(1);
   });
 
+  test('whose client goes while it is checked is no outage of the provider', async () => {
+    const game = await service.makeGame({ hcaptcha: HCAPTCHA });
+    const leaving = new AbortController();
+    const once = service.captcha('silence');
+    const request = { token: game.public_token, body: { ...BODIES.find, ...solved(once) }, signal: leaving.signal };
+    const left = service.muster.api.call('POST', '/matchmaker/lobbies/find', request).catch(() => 'it has left');
+    await waitFor(() => service.provider.requestsOf(once).length > 0, 'the request to the provider');
+    leaving.abort();
+    expect(await left).toBe('it has left');
+    const { game_id, namespace_id, cloud_token: token } = game;
+    const receipts = `/cloud/games/${game_id}/namespaces/${namespace_id}/matchmaker/receipts`;
+    const receipt = await waitFor(
+      async () => (await service.muster.api.ok('GET', receipts, { token })).receipts[0],
+      'the receipt',
+    );
+    expect(receipt).toMatchObject({
+      outcome: { code: 'API_CLIENT_GONE' },
+      captcha: { decision: 'unavailable', reasons: ['cancelled'] },
+    });
+  });
+
   test('holds no seat and no database connection while its provider is slow', async () => {
     const game = await service.makeGame({ hcaptcha: HCAPTCHA });
     const leaving = new AbortController();

@@ -1,5 +1,6 @@
 import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
 import type { Captcha, NamespaceVersion } from '../../captcha/captcha.ts';
+import type { CaptchaDecision } from '../../captcha/wire.ts';
 import type { FindBody } from '../wire.ts';
 import type { ReceiptDraft } from './receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
@@ -22,10 +23,16 @@ export function createCaptchaGate(
   async function check(namespace: NamespaceVersion): Promise<void> {
     const { address, deadline } = context;
     const request = { address, deadline, readOrigin: () => context.readOrigin(), captcha: solved };
-    await captcha.admit(namespace, request, (decision) => {
+    const record = (decision: CaptchaDecision) => {
       draft?.recordDecision({ captcha: decision });
       draft?.recordStage('captcha');
-    });
+    };
+    try {
+      await captcha.admit(namespace, request, record);
+    } catch (error) {
+      // The end of the request has cancelled the check, which is no failure of the provider.
+      throw deadline.is_over ? deadline.toError() : error;
+    }
     has_passed = true;
   }
 
