@@ -29,13 +29,18 @@ export function openUnnotifiedRounds({
   change,
   createPlanned = createNoLobbies,
 }: UnnotifiedRoundsOptions) {
-  const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
-  const cache = createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
+  const cache = openUnnotifiedCache(database);
   const abandoned_seats = createAbandonedSeats({ database, clock });
   const seat_taking = openSeatTaking({ database, clock, abandoned_seats, seat_timeout_ms: 60_000 });
   const { pool_max } = database;
   const rounds = createSeatRounds({ cache: { ...cache, ...change?.(cache) }, seat_taking, createPlanned, pool_max });
   return { ...rounds, abandoned_seats };
+}
+
+/** Opens the cache of a process that gets no notifications. */
+export function openUnnotifiedCache(database: Database): LobbyCache {
+  const feed = { subscribe: () => () => {}, observe() {}, async [Symbol.asyncDispose]() {} };
+  return createLobbyCache({ database, feed, avoided: NO_AVOIDED_LOBBIES });
 }
 
 /** Returns a find of one player in one game mode, as the rounds get it. */

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { LobbyOutcome } from '../../../src/features/lobbies/matchmaking/create-lobbies.ts';
+import { PendingRequest } from '../../../src/features/lobbies/matchmaking/pending-request.ts';
 import type { PlannedLobby } from '../../../src/features/lobbies/matchmaking/planner.ts';
+import { planRound } from '../../../src/features/lobbies/matchmaking/round-plan.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { shareService } from '../../support/suite.ts';
-import { openUnnotifiedRounds, requestSeat } from '../../support/unnotified-rounds.ts';
+import { openUnnotifiedCache, openUnnotifiedRounds, requestSeat } from '../../support/unnotified-rounds.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();
@@ -103,6 +105,23 @@ test('a game whose changes cannot be read fails alone', async () => {
     { status: 'rejected', reason: { message: 'the changes cannot be read' } },
     { status: 'fulfilled' },
   ]);
+});
+
+test('a request that is decided again has the lobbies of its own game read, and not those of others', async () => {
+  const cache = openUnnotifiedCache(database);
+  for (const { namespace_id } of [one, other]) await cache.load(namespace_id);
+  const read_from_database: string[] = [];
+  const read: typeof cache.read = (namespace_id, options) => {
+    if (options.is_fresh) read_from_database.push(namespace_id);
+    return cache.read(namespace_id, options);
+  };
+  const [repeated, first] = [one, other].map((game) => new PendingRequest(requestSeat(game), {}, () => {}));
+  if (!repeated || !first) throw new Error('two games have two requests');
+  repeated.attempts = 1;
+  const round = await planRound({ read }, [first, repeated]);
+  expect(round.seats.map(({ lobby_id }) => lobby_id)).toEqual([other.lobby_id, one.lobby_id]);
+  expect(read_from_database).toEqual([one.namespace_id]);
+  expect([...round.planned_first]).toEqual([first.request]);
 });
 
 test('the requests of one game leave places for those of other games', async () => {

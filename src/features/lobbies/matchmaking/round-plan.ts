@@ -26,26 +26,40 @@ export function partOf(round: PlannedRound, isIncluded: (namespace_id: string) =
   };
 }
 
+const NO_NAMESPACES: ReadonlySet<string> = new Set();
+
 /**
  * Plans seats with the cached lobbies. Requests without a seat are planned again with the lobbies read from the database
- * (I-M7).
+ * (I-M7). The lobbies of a namespace are read from it at once if an earlier round left one of its requests without an answer.
  */
 export async function planRound(cache: Pick<LobbyCache, 'read'>, pending: PendingRequest[]): Promise<PlannedRound> {
   const requests = pending.map(({ request }) => request);
   const by_player = new Map(pending.map((one) => [one.request.player_id, one]));
-  const is_repeated = pending.some(({ attempts }) => attempts > 0);
-  const first = await plan(cache, requests, { is_fresh: is_repeated, by_player });
+  const repeated = listRepeated(pending);
+  const first = await plan(cache, requests, { fresh: repeated, by_player });
   const seated = new Set(first.seats.map(({ request }) => request));
-  // A fresh first plan decided all requests in their order, so none took a seat from an earlier one that it refused.
-  const planned_first = is_repeated ? new Set<SeatRequest>() : seated;
+  // A fresh plan decided all requests of a namespace in their order, so none took a seat from an earlier one that it refused.
+  const planned_first = repeated.size === 0 ? seated : without(seated, repeated);
   // Those whose namespace could not be read have been answered.
   const left = pending.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
   const others = left.map(({ request }) => request);
   const round = { pending, planned_first, by_player };
   if (others.length === 0) return finishPlan(first, round);
-  const fresh = await plan(cache, others, { is_fresh: true, by_player, seated: first.seats });
+  const fresh = await plan(cache, others, { fresh: 'all', by_player, seated: first.seats });
   const candidates = new Map([...first.candidates, ...fresh.candidates]);
   return finishPlan({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates }, round);
+}
+
+/** Returns the namespaces with a request that an earlier round left without an answer. */
+function listRepeated(pending: PendingRequest[]): ReadonlySet<string> {
+  if (pending.every(({ attempts }) => attempts === 0)) return NO_NAMESPACES;
+  const repeated = pending.filter(({ attempts }) => attempts > 0);
+  return new Set(repeated.map(({ request }) => request.namespace_id));
+}
+
+/** Returns the requests of all other namespaces. */
+function without(requests: ReadonlySet<SeatRequest>, namespaces: ReadonlySet<string>): ReadonlySet<SeatRequest> {
+  return new Set([...requests].filter(({ namespace_id }) => !namespaces.has(namespace_id)));
 }
 
 /** Records the candidates in the receipt drafts, and returns the planned round. */
@@ -58,8 +72,8 @@ function finishPlan(
 }
 
 interface PlanOptions {
-  /** Whether the lobbies are read from the database first. */
-  is_fresh: boolean;
+  /** The namespaces whose lobbies are read from the database first. */
+  fresh: ReadonlySet<string> | 'all';
   by_player: ReadonlyMap<string, PendingRequest>;
   /** The seats that the round's first plan has given. */
   seated?: Plan['seats'];
@@ -72,10 +86,14 @@ interface PlanOptions {
 async function plan(
   cache: Pick<LobbyCache, 'read'>,
   requests: SeatRequest[],
-  { is_fresh, by_player, seated = [] }: PlanOptions,
+  { fresh, by_player, seated = [] }: PlanOptions,
 ): Promise<Plan> {
   const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
-  const reads = await Promise.allSettled(namespace_ids.map((namespace_id) => cache.read(namespace_id, { is_fresh })));
+  const reads = await Promise.allSettled(
+    namespace_ids.map((namespace_id) =>
+      cache.read(namespace_id, { is_fresh: fresh === 'all' || fresh.has(namespace_id) }),
+    ),
+  );
   const indexes = new Map<string, LobbyIndex>();
   for (const [at, namespace_id] of namespace_ids.entries()) {
     const read = reads[at];
