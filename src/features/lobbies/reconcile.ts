@@ -2,6 +2,7 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
+import { Reports } from '../../platform/reports.ts';
 import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Machines } from '../machines/machines.ts';
@@ -52,6 +53,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const { ready_timeout_ms } = dependencies;
   const { stopAll } = createStopping(dependencies);
   const steps = createNamespaceSteps(events);
+  const warm_reports = new Reports();
   const { sendHints } = createHinting({ ...dependencies, steps });
   const createPlanned = (planned: PlannedLobby[]) => createPlannedLobbies(dependencies, planned);
 
@@ -136,7 +138,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
         return has_lobbies ? await correctDue() : 0;
       } finally {
         // Even if a lobby could not be stopped, because finds need the warm lobbies.
-        await keepWarm({ ...dependencies, createPlanned });
+        await keepWarm({ ...dependencies, createPlanned, reports: warm_reports });
       }
     },
   });

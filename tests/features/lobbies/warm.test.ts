@@ -38,6 +38,8 @@ const waitForIdle = (game: TestGame, count: number) =>
     const idle = await idleOf(game);
     return idle.length === count && (await listLobbies(game)).every(({ is_ready }) => is_ready) ? idle : undefined;
   }, `${count} idle lobbies`);
+const reportsOf = ({ namespace_id }: TestGame) =>
+  opened.events.filter((event) => event.event === 'lobby_not_kept_warm' && event.namespace_id === namespace_id);
 
 const warm = (min: number, max = min) => ({ idle_lobbies: { min, max } });
 
@@ -104,9 +106,23 @@ describe('warm lobbies', () => {
       update namespaces set version_id = (select version_id from broken) where namespace_id = ${namespace_id}`);
     const game = await makeRoomGame(opened, { source: READY_SOURCE, mode: warm(1) });
     await waitForIdle(game, 1);
-    expect(opened.events).toContainEqual({ event: 'lobby_not_kept_warm', namespace_id, cause: expect.any(Error) });
+    // The second game gets its lobby in a later step than the first.
+    await waitForIdle(await makeRoomGame(opened, { source: READY_SOURCE, mode: warm(1) }), 1);
+    expect(reportsOf(broken)).toEqual([{ event: 'lobby_not_kept_warm', namespace_id, cause: expect.any(Error) }]);
     await database.queries.execute(sql`
       update versions set keeps_warm = false where game_id = ${broken.game_id}`);
+  });
+
+  test('that cannot be created are reported once for each pool', async () => {
+    await using database = openDatabase(opened.database_address, 1);
+    await database.queries.execute(sql`
+      alter table lobbies add constraint no_unlucky_lobbies check (game_mode <> 'unlucky') not valid`);
+    const broken = await makeControlledGame(opened, { game_modes: { unlucky: warm(4) } });
+    await waitForIdle(await makeRoomGame(opened, { source: READY_SOURCE, mode: warm(1) }), 1);
+    await waitForIdle(await makeRoomGame(opened, { source: READY_SOURCE, mode: warm(1) }), 1);
+    expect(reportsOf(broken)).toMatchObject([{ game_mode: 'unlucky', region: 'local', cause: expect.any(Error) }]);
+    await database.queries.execute(sql`alter table lobbies drop constraint no_unlucky_lobbies`);
+    await waitForIdle(broken, 4);
   });
 
   test('are created once by two machines on one database', async () => {

@@ -1,7 +1,9 @@
 import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
+import { rootMessageOf } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
+import type { Reports } from '../../../platform/reports.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 import type { Versions } from '../../versions/versions.ts';
@@ -22,6 +24,8 @@ export interface WarmPoolDependencies {
   versions: Versions;
   datacenters: Datacenters;
   createPlanned: CreatePlanned;
+  /** The failures that were reported before. */
+  reports: Reports;
 }
 
 /** A pool that a game mode keeps warm. */
@@ -46,13 +50,17 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
     if (lobby) planned.push(...Array.from({ length: count }, () => lobby));
   }
   const outcomes = await createPlanned(planned);
-  for (const one of outcomes) if (one.is === 'refused') report(dependencies, one.planned, one.error);
+  for (const one of outcomes) {
+    const pool = toReportedPool(one.planned);
+    if (one.is === 'created') dependencies.reports.forget(subjectOf(pool));
+    else if (one.is === 'refused' && !isTooMany(one.error)) report(dependencies, pool, one.error);
+  }
   return outcomes.filter(({ is }) => is === 'created').length;
 }
 
 /** Returns the pools of all namespaces. Reports those that cannot be read, which must not delay the others. */
 async function listWarmPools(dependencies: WarmPoolDependencies): Promise<ConfiguredPool[]> {
-  const { versions, namespaces, datacenters, events } = dependencies;
+  const { versions, namespaces, datacenters } = dependencies;
   const version_ids = await versions.listKeptWarm();
   if (version_ids.length === 0) return [];
   const [warm_namespaces, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
@@ -69,12 +77,17 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
   for (let first = 0; first < warm_namespaces.length; first += NAMESPACES_READ_AT_ONCE) {
     const some = warm_namespaces.slice(first, first + NAMESPACES_READ_AT_ONCE);
     const listed = await Promise.all(
-      some.map((namespace) =>
-        listPools(namespace).catch((cause: unknown) => {
-          events.emit({ event: 'lobby_not_kept_warm', namespace_id: namespace.namespace_id, cause });
+      some.map(async (namespace) => {
+        const { namespace_id } = namespace;
+        try {
+          const its_pools = await listPools(namespace);
+          dependencies.reports.forget(subjectOf({ namespace_id }));
+          return its_pools;
+        } catch (cause) {
+          report(dependencies, { namespace_id }, cause);
           return [];
-        }),
-      ),
+        }
+      }),
     );
     pools.push(...listed.flat());
   }
@@ -83,25 +96,43 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
 
 /** Plans a lobby of a pool. Returns undefined, and reports it, if its version cannot be read. */
 async function planWarmLobby(
-  { versions, events }: WarmPoolDependencies,
+  dependencies: WarmPoolDependencies,
   { namespace_id, game_id, version_id, game_mode, region, min }: ConfiguredPool,
 ): Promise<PlannedLobby | undefined> {
   try {
-    const mode = (await versions.gameModes({ game_id, version_id })).get(game_mode);
+    const mode = (await dependencies.versions.gameModes({ game_id, version_id })).get(game_mode);
     if (!mode) return undefined;
     const { max_players_normal, max_players_direct, max_players_party } = mode;
     const maxima = { max_players_normal, max_players_direct, max_players_party };
     const lobby = { game_mode, region, tags: {}, ...maxima, publicity: null, lobby_config: undefined };
     return { namespace_id, game_id, version_id, lobby, first_requests: [], warm_min: min };
   } catch (cause) {
-    events.emit({ event: 'lobby_not_kept_warm', namespace_id, game_mode, region, cause });
+    report(dependencies, { namespace_id, game_mode, region }, cause);
     return undefined;
   }
 }
 
-/** Reports a failure, unless the reason is that the namespace is at its limit of lobbies. */
-function report({ events }: WarmPoolDependencies, { namespace_id, lobby }: PlannedLobby, cause: unknown): void {
-  if (cause instanceof ServiceError && cause.code === 'MATCHMAKER_TOO_MANY_LOBBIES') return;
-  const { game_mode, region } = lobby;
-  events.emit({ event: 'lobby_not_kept_warm', namespace_id, game_mode, region, cause });
+/** A pool as it is reported, or a namespace whose pools cannot be read. */
+interface ReportedPool {
+  namespace_id: string;
+  game_mode?: string;
+  region?: string;
+}
+
+function toReportedPool({ namespace_id, lobby: { game_mode, region } }: PlannedLobby): ReportedPool {
+  return { namespace_id, game_mode, region };
+}
+
+const subjectOf = ({ namespace_id, game_mode = '', region = '' }: ReportedPool) =>
+  `${namespace_id} ${game_mode} ${region}`;
+
+/** Reports a failure, but one that lasts only every ten minutes. */
+function report({ events, reports }: WarmPoolDependencies, pool: ReportedPool, cause: unknown): void {
+  if (!reports.noteIfDue(subjectOf(pool), rootMessageOf(cause))) return;
+  events.emit({ event: 'lobby_not_kept_warm', ...pool, cause });
+}
+
+/** Returns whether a lobby was refused because its namespace is at its limit of lobbies. */
+function isTooMany(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
 }
