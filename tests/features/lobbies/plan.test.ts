@@ -250,15 +250,6 @@ test('plan: a lobby with the tags is found among any number without them', () =>
   expect(new_lobbies).toHaveLength(1);
 });
 
-test('plan: a search yields 128 lobbies at most, the fullest', () => {
-  const index = new LobbyIndex();
-  index.set(lobby('emptiest'));
-  for (let number = 0; number < 128; number += 1) index.set(lobby(`fuller ${number}`, { player_count: 2 }));
-  const pool = { version_id: 'new', game_mode: 'default', region: 'here' };
-  const found = [...index.fullestFirst(pool, {})].map(({ lobby_id }) => lobby_id);
-  expect(found).toEqual(Array.from({ length: 128 }, (_, number) => `fuller ${number}`));
-});
-
 test('plan: a lobby is found among any number on machines that finds avoid', () => {
   const index = new LobbyIndex();
   const avoided = Array.from({ length: 200 }, (_, number) => `avoided ${number}`);

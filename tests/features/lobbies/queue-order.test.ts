@@ -77,6 +77,27 @@ describe('queue order: a later request does not get', () => {
     expect(outcomes([find('late')], [lobby('one', 3)], others)).toEqual({ late: 'one' });
   });
 
+  test('a seat for which an earlier one waits; it gets one that no other could use, behind any number of them', () => {
+    const tags = { room: 'vip' };
+    const reserved = Array.from({ length: 200 }, (_, number) => lobby(`reserved ${number}`, 3, { tags }));
+    const party = waiting(1, { seats: 2, tags });
+    expect(outcomes([find('late')], reserved, [party])).toEqual({ late: REFUSED });
+    expect(outcomes([find('late')], [...reserved, lobby('free', 2)], [party])).toEqual({ late: 'free' });
+  });
+
+  test('any other, after 65,536 comparisons of lobbies with the queue in one plan', () => {
+    const tags = { room: 'vip' };
+    const lobbies = Array.from({ length: 256 }, (_, number) => lobby(`reserved ${number}`, 3, { tags }));
+    const lateAfter = (count: number) => {
+      const refused = Array.from({ length: count }, (_, number) => find(`vip ${number}`, {}, { tags }));
+      const all = refused.map((one) => ({ ...one, is_explained: false }));
+      const party = waiting(1, { seats: 2, tags });
+      return outcomes([...all, find('late')], [...lobbies, lobby('free', 2)], [party]).late;
+    };
+    expect(lateAfter(254)).toBe('free');
+    expect(lateAfter(256)).toBe(REFUSED);
+  });
+
   test('a lobby of its own while an earlier one waits for one', () => {
     const other = waiting(1, { game_modes: ['blue'] });
     expect(outcomes([find('late')], [], [other])).toEqual({ late: 'MATCHMAKER_TOO_MANY_LOBBIES' });

@@ -23,9 +23,6 @@ export interface PoolKey {
   region: string;
 }
 
-/** Maximum number of lobbies that a search yields, because a find compares each with the queue. */
-const FOUND_MAX = 128;
-
 /** Parties have a maximum of their own (`max_players_party`), so their free seats are counted separately. */
 export type GroupSize = 'single' | 'party';
 
@@ -138,13 +135,9 @@ export class LobbyIndex {
   *fullestFirst(key: PoolKey, tags: Record<string, string>, seats = 1): Generator<RunningLobby> {
     const by_free_seats = this.#choosableWith(key, tags)?.[toGroupSize(seats)];
     if (!by_free_seats) return;
-    let found = 0;
     for (const free of smallestFirst(by_free_seats, seats)) {
       for (const lobby of by_free_seats.get(free)?.values() ?? []) {
-        if (!hasTags(lobby, tags)) continue;
-        yield lobby;
-        found += 1;
-        if (found === FOUND_MAX) return;
+        if (hasTags(lobby, tags)) yield lobby;
       }
     }
   }

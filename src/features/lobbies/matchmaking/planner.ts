@@ -172,9 +172,9 @@ function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder 
       for (const candidate of index.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
         const reservation = reservationAgainst(request, candidate, order);
         if (reservation === 'reassigned') has_reassigned = true;
-        if (reservation !== 'none') continue;
-        if (!lobby || freeFor(candidate) < freeFor(lobby)) lobby = candidate;
-        break;
+        const is_free = reservation === 'none';
+        if (is_free && (!lobby || freeFor(candidate) < freeFor(lobby))) lobby = candidate;
+        if (is_free || order?.is_at_maximum) break;
       }
     }
   }

@@ -7,6 +7,12 @@ export type LobbyForFind = Pick<
   'version_id' | 'game_mode' | 'region' | 'tags' | 'publicity' | 'max_players_normal' | 'max_players_party'
 >;
 
+/**
+ * Maximum number of comparisons of lobbies with the queue in one plan, because all other games wait for it. One find can be
+ * compared with as many lobbies as a namespace may have (32,767).
+ */
+const COMPARISONS_MAX = 65_536;
+
 /** The place of a request that does not wait in the queue, after all others. */
 const LAST_PLACE = Number.POSITIVE_INFINITY;
 
@@ -26,13 +32,20 @@ type LobbyKey = string | object;
 export class QueueOrder {
   readonly #waiting: QueuedFind[];
   readonly #places: Map<string, number>;
-  /** The waiting finds that a lobby suits, in order. */
+  /** The waiting finds that a lobby suits, in order: by lobby, and by the kind of lobby. */
   readonly #suited = new Map<LobbyKey, QueuedFind[]>();
+  readonly #suited_by_kind = new Map<string, QueuedFind[]>();
   readonly #assigned = new Map<QueuedFind, LobbyKey>();
+  #comparison_count = 0;
 
   constructor(queue: readonly QueuedFind[]) {
     this.#waiting = queue.toSorted((one, other) => one.place - other.place);
     this.#places = new Map(queue.map(({ ticket, place }) => [ticket, place]));
+  }
+
+  /** Whether the plan has made its maximum of comparisons. From then on, a find looks at one lobby of each pool only. */
+  get is_at_maximum(): boolean {
+    return this.#comparison_count >= COMPARISONS_MAX;
   }
 
   placeOf({ ticket }: { ticket?: string | undefined }): number {
@@ -53,11 +66,8 @@ export class QueueOrder {
 
   /** Returns the reservation of a lobby for finds before a place. */
   reservationBefore(place: number, lobby: LobbyForFind, key: LobbyKey): Reservation {
-    let suited = this.#suited.get(key);
-    if (!suited) {
-      suited = this.#waiting.filter((one) => suits(lobby, one));
-      this.#suited.set(key, suited);
-    }
+    this.#comparison_count += 1;
+    const suited = this.#suited.get(key) ?? this.#listSuited(lobby, key);
     let reservation: Reservation = 'none';
     for (const one of suited) {
       if (one.place >= place) break;
@@ -67,6 +77,21 @@ export class QueueOrder {
     }
     return reservation;
   }
+
+  /** Compares a lobby with the queue, unless one of its kind was compared before. */
+  #listSuited(lobby: LobbyForFind, key: LobbyKey): QueuedFind[] {
+    const kind = kindOf(lobby);
+    const suited = this.#suited_by_kind.get(kind) ?? this.#waiting.filter((one) => suits(lobby, one));
+    this.#suited_by_kind.set(kind, suited);
+    this.#suited.set(key, suited);
+    return suited;
+  }
+}
+
+/** Returns all that decides which waiting finds a lobby suits. */
+function kindOf(lobby: LobbyForFind): string {
+  const { version_id, game_mode, region, tags, publicity, max_players_normal, max_players_party } = lobby;
+  return JSON.stringify([version_id, game_mode, region, tags, publicity, max_players_normal, max_players_party]);
 }
 
 /**
