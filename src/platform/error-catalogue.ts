@@ -83,7 +83,8 @@ export const CATALOGUE = {
   },
   CAPTCHA_CAPTCHA_UNAVAILABLE: {
     status: 503,
-    message: 'The captcha could not be checked because its provider is unavailable. Solve a new one and try again.',
+    message:
+      'The captcha could not be checked. Solve a new one and try again. If it lasts, the receipt of the request says why.',
   },
   CAPTCHA_WORK_NOT_USED: {
     status: 400,

@@ -1,4 +1,4 @@
-import { type CaptchaDependencies, type CheckedRequest, createCaptcha } from '../../src/features/captcha/captcha.ts';
+import { type CaptchaDependencies, createCaptcha, type RequestToCheck } from '../../src/features/captcha/captcha.ts';
 import { createProofsOfWork } from '../../src/features/captcha/proof-of-work.ts';
 import type { CaptchaDecision } from '../../src/features/captcha/wire.ts';
 import type { CaptchaConfig } from '../../src/features/versions/config.ts';
@@ -67,7 +67,7 @@ export async function openCaptchaChecks({ database_address, clock, provider, mor
         namespace_id,
         config,
       }: { game_id?: string; namespace_id: string; config: CaptchaConfig },
-      visitor: Partial<CheckedRequest> = {},
+      visitor: Partial<RequestToCheck> = {},
     ): Promise<CheckOutcome> {
       const version_id = crypto.randomUUID();
       configs.set(version_id, config);

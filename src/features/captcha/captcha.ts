@@ -58,7 +58,7 @@ export interface NamespaceVersion {
 }
 
 /** The parts of a request for seats that the check of its captcha needs. */
-export interface CheckedRequest {
+export interface RequestToCheck {
   /** The address of the client. */
   address: string;
   /** Returns the header Origin, which browsers send. */
@@ -77,7 +77,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   const { queries } = database;
   const proofs = createProofsOfWork(dependencies);
 
-  async function checkWork(namespace_id: string, client_response: string): Promise<Checked> {
+  async function checkWork(namespace_id: string, client_response: string): Promise<CaptchaVerdict> {
     const checked = await proofs.check(namespace_id, client_response);
     if ('problem' in checked) return { is: 'refused', reasons: [checked.problem] };
     const { challenge_id, expire_ts } = checked;
@@ -91,7 +91,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function checkWidget(
     widget: rules.Widget,
     { game_id, namespace_id, client_response, address, deadline }: WidgetCheck,
-  ): Promise<Checked> {
+  ): Promise<CaptchaVerdict> {
     const { secret_key } = widget;
     if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
     const captcha_id = digest([widget.name, secret_key, client_response]);
@@ -139,7 +139,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function decideWithCaptcha(
     config: CaptchaConfig,
     { client, game_id, providers, metadata }: CaptchaContext,
-    request: CheckedRequest & { captcha: SentCaptcha },
+    request: RequestToCheck & { captcha: SentCaptcha },
   ): Promise<Decision> {
     if (providers.length === 0) return noKeys();
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
@@ -161,18 +161,18 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       await store.openWindow(queries, client, { verify_ts, expire_ts });
       return { decision: { decision: 'solved', ...by } };
     }
-    const checked = { ...by, reasons: verdict.reasons };
+    const decided = { ...by, reasons: verdict.reasons };
     if (verdict.is === 'refused') {
-      return { decision: { ...checked, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
+      return { decision: { ...decided, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
     }
-    if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...checked, decision: 'let_through' } };
-    return { decision: { ...checked, decision: 'unavailable' }, error: providerUnavailable() };
+    if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...decided, decision: 'let_through' } };
+    return { decision: { ...decided, decision: 'unavailable' }, error: providerUnavailable() };
   }
 
   async function tryProvider(
     provider: rules.Provider,
     { game_id }: NamespaceVersion,
-    { address, deadline }: Omit<CheckedRequest, 'captcha'>,
+    { address, deadline }: Omit<RequestToCheck, 'captcha'>,
   ): Promise<ProviderTrial> {
     if (provider.name === 'pow') return { provider: 'pow', are_keys_accepted: true, reasons: [] };
     const { name, secret_key } = provider;
@@ -192,7 +192,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function check(
     config: CaptchaConfig,
     { game_id, namespace_id }: NamespaceVersion,
-    request: CheckedRequest,
+    request: RequestToCheck,
     note: (decision: CaptchaDecision) => void,
   ): Promise<void> {
     const { captcha, address } = request;
@@ -222,7 +222,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      */
     async admit(
       namespace: NamespaceVersion,
-      request: CheckedRequest,
+      request: RequestToCheck,
       note: (decision: CaptchaDecision) => void,
     ): Promise<void> {
       const config = await versions.captcha(namespace);
@@ -243,7 +243,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
      */
     async tryProviders(
       namespace: NamespaceVersion,
-      request: Omit<CheckedRequest, 'captcha'>,
+      request: Omit<RequestToCheck, 'captcha'>,
     ): Promise<ProviderTrial[]> {
       const config = await versions.captcha(namespace);
       if (!config) return [];
@@ -279,7 +279,7 @@ interface Decision {
 }
 
 /** The response of a client to check with its provider. */
-interface WidgetCheck extends CheckedRequest {
+interface WidgetCheck extends RequestToCheck {
   game_id: string;
   namespace_id: string;
   client_response: string;
@@ -301,10 +301,10 @@ const noKeys = (): Decision => ({
 });
 
 /** The verdict about a captcha, and the request to its provider if one was sent. */
-type Checked = rules.Verdict & Pick<ProviderAnswer, 'exchange'>;
+type CaptchaVerdict = rules.Verdict & Pick<ProviderAnswer, 'exchange'>;
 
-const SOLVED: Checked = { is: 'solved' };
-const USED: Checked = { is: 'refused', reasons: ['used-before'] };
+const SOLVED: CaptchaVerdict = { is: 'solved' };
+const USED: CaptchaVerdict = { is: 'refused', reasons: ['used-before'] };
 
 /**
  * Identifies a captcha without revealing it. Games with the same keys get the same id, because the provider accepts a captcha

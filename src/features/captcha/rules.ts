@@ -2,7 +2,7 @@ import { cutText, withoutValues } from '../outbound-exchange.ts';
 import type { CaptchaConfig } from '../versions/versions.ts';
 import type { Captcha } from './wire.ts';
 
-/** A provider of captchas that checks them for us. */
+/** A provider whose widget players solve, and which checks their captchas. */
 export interface Widget {
   name: 'hcaptcha' | 'turnstile';
   /** Undefined in an older configuration, where only the game's pages know it. */
@@ -158,11 +158,11 @@ export function describeAnswer(body: unknown): Record<string, unknown> {
   return { ...Object.fromEntries(cut), ...(codes.length > 0 && { 'error-codes': codes }) };
 }
 
-/** Codes by which a provider rejects our keys, and those by which it rejects only the captcha. */
+/** Codes by which a provider rejects the keys, and those by which it rejects only the captcha. */
 const KEY_FAULTS = ['missing-input-secret', 'invalid-input-secret', 'sitekey-secret-mismatch'];
 const CAPTCHA_FAULTS = ['missing-input-response', 'invalid-input-response', 'invalid-or-already-seen-response'];
 
-/** Returns whether a provider accepts our keys, by its verdict about any captcha; undefined if it does not say. */
+/** Returns whether a provider accepts the keys, by its verdict about any captcha; undefined if it does not say. */
 export function areKeysAccepted(verdict: Verdict): boolean | undefined {
   if (verdict.is === 'solved') return true;
   if (verdict.reasons.some((reason) => KEY_FAULTS.includes(reason))) return false;
@@ -180,7 +180,7 @@ export function readVerdict(widget: Widget, { status, body }: { status: number; 
   if (answer.success === false && status < 500 && !codes.some((code) => PROVIDER_FAULTS.includes(code))) {
     return { is: 'refused', reasons: codes };
   }
-  // A 4xx rejects our request or its rate. Clients can cause both, so it does not count as down.
+  // A 4xx rejects the request or its rate. Clients can cause both, so it does not count as down.
   const is_down = status < 400 || status >= 500 || answer.success === false;
   return { is: 'unavailable', reasons: codes.length > 0 ? codes : [`status ${status}`], is_down };
 }

@@ -8,7 +8,7 @@ const ANSWER_BYTES_MAX = 16_384;
 const HEADERS = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' };
 /** Turnstile's own limit (https://developers.cloudflare.com/turnstile/get-started/server-side-validation/). */
 const TURNSTILE_RESPONSE_LENGTH_MAX = 2_048;
-/** Turnstile accepts a captcha again under the same idempotency key. This UUID keeps our keys apart from others. */
+/** Turnstile accepts a captcha again under the same idempotency key. This UUID keeps Muster's keys apart from others. */
 const IDEMPOTENCY_NAMESPACE = '6f2e6c9e-52c4-4b0e-9d0a-6b0c4a0e3f57';
 
 /** The addresses of the providers, and the time limit of a check. */

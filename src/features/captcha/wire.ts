@@ -15,7 +15,6 @@ const ClientResponse = Type.Object(
 
 /** The providers, in order of preference. */
 export const PROVIDERS = ['hcaptcha', 'turnstile', 'pow'] as const;
-export type ProviderName = (typeof PROVIDERS)[number];
 
 /** A solved captcha, as a request for seats carries it. */
 export const Captcha = Type.Object(
