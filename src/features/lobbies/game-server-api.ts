@@ -201,7 +201,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     },
     /**
      * The gateway reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it is
-     * harmless. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go on with other lobbies.
+     * harmless until the player connects again. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go
+     * on with other lobbies.
      */
     reportLeaveFromGateway: (player_id: string, reconnect_within_ms: number) =>
       recordLeave(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_from_gateway),
@@ -224,7 +225,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
     /**
      * The lobby's server reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it
-     * is harmless.
+     * is harmless until the player connects again. After that, it counts as another leave.
      */
     async reportLeaveFromServer(
       caller: LobbyCaller,

@@ -146,7 +146,8 @@ export const LeftBody = Type.Object({
     Type.Integer({
       minimum: 0,
       maximum: RECONNECT_MAX_MS,
-      description: 'How long to keep the seat, so that the player can connect again with the same token.',
+      description:
+        'How long to keep the seat, so that the player can connect again with the same token. Do not repeat the report once the player has connected again.',
     }),
   ),
 });

@@ -56,7 +56,8 @@ export async function answerWhenReady(
     };
     return toJoinAnswer(lobby, toPorts(ports, addressOf), player_tokens);
   } catch (error) {
-    // If the release fails too, the seats end at their deadline. The client needs to know the first error.
+    // If the release fails too, the seats end at their deadline, or with a lobby that never becomes ready. The client needs to
+    // know the first error.
     await releaseSeats(dependencies, players).catch(() => {});
     throw error;
   }
