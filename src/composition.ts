@@ -264,7 +264,7 @@ async function openLobbyFeatures(
   const { request_timeout_ms, transfers_max, servers } = config;
   const captcha = add(await openCaptcha({ ...with_servers, ...config.captcha }));
   const verification = openVerification({ ...with_servers, ...config.verification, ip_database });
-  const counters = add(openCounters({ ...with_servers, countLobbies: () => lobbies.countByNamespace() }));
+  const counters = add(openCounters({ ...with_servers, readPopulations: () => lobbies.countByNamespace() }));
   const own_region = config.datacenter.slug;
   const deciding = { captcha, verification, counters, address_classes, own_region, request_timeout_ms };
   const lobbies: Lobbies = add(openLobbies({ ...with_servers, ...config.lobbies, ...deciding }));

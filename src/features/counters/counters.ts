@@ -7,10 +7,11 @@ import { toCallersError } from '../../platform/http/answers.ts';
 import { startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
+import type { SeatRequestKind } from '../seat-request-kinds.ts';
 import { topics } from '../topics.ts';
 import { bySteps, emptyCounts, merge, percentileOf, startOfStep } from './rules.ts';
 import * as store from './store.ts';
-import type { CounterRow, Counts, MinuteCounterRow, SeatRequestKind } from './tables.ts';
+import type { CounterRow, Counts, MinuteCounterRow } from './tables.ts';
 import { type CountedMinute, createTally, MINUTE_MS } from './tally.ts';
 
 const LOOP = 'counters';
@@ -26,13 +27,13 @@ const STORED_WITHIN_MS = 5_000;
 /** The `counted_by` of players and lobbies, which the first process of a minute stores for all. */
 const COUNTED_FOR_ALL = '00000000-0000-0000-0000-000000000000';
 
-/** The times that can be read, and the steps that each has. */
-export const WINDOWS = {
+/** The periods that can be read, and the steps of each. */
+export const PERIODS = {
   hour: { length_ms: HOUR_MS, step_ms: MINUTE_MS },
   day: { length_ms: DAY_MS, step_ms: 5 * MINUTE_MS },
   week: { length_ms: 7 * DAY_MS, step_ms: HOUR_MS },
 } as const;
-export type Window = keyof typeof WINDOWS;
+export type Period = keyof typeof PERIODS;
 
 /** The number of players with a seat, and of lobbies, of a namespace. */
 export interface Population {
@@ -53,8 +54,8 @@ export interface CountersDependencies {
   database: Database;
   clock: Clock;
   events: Events;
-  /** Returns the namespaces with lobbies. */
-  countLobbies(): Promise<Population[]>;
+  /** Returns the number of players and lobbies of each namespace that has lobbies. */
+  readPopulations(): Promise<Population[]>;
   /** Throws IDENTITY_NOT_ADMIN unless the caller is an administrator. */
   requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
 }
@@ -66,7 +67,7 @@ export type Counters = ReturnType<typeof createCounters>;
  * one statement for all namespaces, so no request waits for that. A crash loses what was not stored: usually less than a minute.
  */
 export function createCounters(dependencies: CountersDependencies) {
-  const { database, clock, events, countLobbies, requireAdministrator } = dependencies;
+  const { database, clock, events, readPopulations, requireAdministrator } = dependencies;
   const { queries } = database;
   const process_id = crypto.randomUUID();
   const tally = createTally(() => clock.now().getTime());
@@ -75,7 +76,7 @@ export function createCounters(dependencies: CountersDependencies) {
   async function storeMinutes(): Promise<void> {
     const minutes = tally.take({ is_last: false });
     try {
-      await store.insertMinutes(database, [...minutes.map(toRow), ...(await readPopulation())]);
+      await store.insertMinutes(database, [...minutes.map(toRow), ...(await readPopulationRows())]);
     } catch (error) {
       tally.giveBack(minutes);
       throw error;
@@ -95,10 +96,10 @@ export function createCounters(dependencies: CountersDependencies) {
     return { namespace_id, start_ts, counted_by: process_id, ...counts };
   }
 
-  async function readPopulation(): Promise<MinuteCounterRow[]> {
+  async function readPopulationRows(): Promise<MinuteCounterRow[]> {
     const start_ts = startOfStep(clock.now(), MINUTE_MS);
-    const present = await countLobbies();
-    return present.map(({ namespace_id, players, lobbies }) => ({
+    const populations = await readPopulations();
+    return populations.map(({ namespace_id, players, lobbies }) => ({
       namespace_id,
       start_ts,
       counted_by: COUNTED_FOR_ALL,
@@ -140,10 +141,10 @@ export function createCounters(dependencies: CountersDependencies) {
   }
 
   /** What a namespace counted, in steps. Watchable. */
-  const counted: Watchable<{ namespace_id: string; window: Window }, CountedStep[]> = {
+  const counted: Watchable<{ namespace_id: string; period: Period }, CountedStep[]> = {
     topics: ({ namespace_id }) => [topics.countersOf(namespace_id)],
-    async read({ namespace_id, window }) {
-      const { length_ms, step_ms } = WINDOWS[window];
+    async read({ namespace_id, period }) {
+      const { length_ms, step_ms } = PERIODS[period];
       const from = startOfStep(after(clock.now(), -length_ms), step_ms);
       const has_hours = length_ms > MINUTES_KEPT_FOR_MS;
       const rows = has_hours
@@ -188,10 +189,10 @@ export function createCounters(dependencies: CountersDependencies) {
       const started = performance.now();
       try {
         const answer = await work();
-        tally.seat(namespace_id, kind, performance.now() - started);
+        tally.countSeated(namespace_id, kind, performance.now() - started);
         return answer;
       } catch (error) {
-        tally.refuse(namespace_id, toCallersError(error).code);
+        tally.countRefused(namespace_id, toCallersError(error).code);
         throw error;
       }
     },

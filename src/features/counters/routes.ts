@@ -1,6 +1,6 @@
 import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
-import { type Counters, WINDOWS } from './counters.ts';
+import { type Counters, PERIODS } from './counters.ts';
 import { CountersAnswer, CountersOfAllAnswer, CountersQuery, toStep } from './wire.ts';
 
 export function counterRoutes(counters: Counters) {
@@ -17,9 +17,9 @@ export function counterRoutes(counters: Counters) {
         response: CountersAnswer,
         errors: ['GAME_NOT_FOUND', 'GAME_ENVIRONMENT_NOT_FOUND'],
       },
-      ({ params: { namespace_id }, query: { window = 'day' } }) =>
-        watchState(counters.counted, { namespace_id, window }, (steps) => ({
-          step_ms: WINDOWS[window].step_ms,
+      ({ params: { namespace_id }, query: { window: period = 'day' } }) =>
+        watchState(counters.counted, { namespace_id, period }, (steps) => ({
+          step_ms: PERIODS[period].step_ms,
           steps: steps.map(toStep),
         })),
     ),

@@ -1,9 +1,6 @@
 import { index, integer, jsonb, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
 import { moment } from '../../platform/database/columns.ts';
-
-/** The ways to ask for a seat. */
-export const SEAT_REQUEST_KINDS = ['find', 'join', 'create'] as const;
-export type SeatRequestKind = (typeof SEAT_REQUEST_KINDS)[number];
+import type { SeatRequestKind } from '../seat-request-kinds.ts';
 
 const counts = {
   /** The highest numbers of players with a seat, and of lobbies. */

@@ -1,5 +1,6 @@
+import type { SeatRequestKind } from '../seat-request-kinds.ts';
 import { bucketOf, emptyCounts, startOfStep } from './rules.ts';
-import type { Counts, SeatRequestKind } from './tables.ts';
+import type { Counts } from './tables.ts';
 
 export const MINUTE_MS = 60_000;
 /** Maximum number of namespaces to count in a minute. Further ones are not counted. */
@@ -53,7 +54,7 @@ export function createTally(now: () => number) {
 
   return {
     /** Counts a request that got its seats. */
-    seat(namespace_id: string, kind: SeatRequestKind, duration_ms: number): void {
+    countSeated(namespace_id: string, kind: SeatRequestKind, duration_ms: number): void {
       totals.seated[kind] += 1;
       const counts = countsOf(namespace_id);
       if (!counts) return;
@@ -63,7 +64,7 @@ export function createTally(now: () => number) {
       counts.find_times[bucket] = (counts.find_times[bucket] ?? 0) + 1;
     },
     /** Counts a refused request by the code of its error. */
-    refuse(namespace_id: string, code: string): void {
+    countRefused(namespace_id: string, code: string): void {
       totals.refused.set(code, (totals.refused.get(code) ?? 0) + 1);
       const counts = countsOf(namespace_id);
       if (counts) counts.refused[code] = (counts.refused[code] ?? 0) + 1;

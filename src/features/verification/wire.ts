@@ -1,5 +1,6 @@
 import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import type { Coordinates } from '../coordinates.ts';
+import type { SeatRequestKind } from '../seat-request-kinds.ts';
 
 /** A lobby in a verification request. */
 export interface PayloadLobby {
@@ -16,7 +17,7 @@ export interface PayloadLobby {
 
 /** The seats that a verification request asks about. */
 export interface SeatsToVerify {
-  kind: 'find' | 'join' | 'create';
+  kind: SeatRequestKind;
   namespace_id: string;
   /** The game mode, as `SERVICE_GAME_MODE_ID` and exports name it. */
   game_mode_id: string;

@@ -86,15 +86,15 @@ describe('counters: the tally', () => {
   test('gives each minute once, when it is over, also if the clock goes back', () => {
     let now = NOON;
     const tally = createTally(() => now);
-    tally.seat('a', 'find', 5);
+    tally.countSeated('a', 'find', 5);
     expect(tally.take({ is_last: false })).toEqual([]);
     now += MINUTE_MS;
-    tally.refuse('a', 'X');
+    tally.countRefused('a', 'X');
     expect(tally.take({ is_last: false })).toMatchObject([
       { start_ts: new Date(NOON), counts: { seated: { find: 1 } } },
     ]);
     now -= MINUTE_MS;
-    tally.refuse('b', 'Y');
+    tally.countRefused('b', 'Y');
     expect(tally.take({ is_last: true })).toMatchObject([
       { namespace_id: 'a', start_ts: new Date(NOON + MINUTE_MS), counts: { refused: { X: 1 } } },
       { namespace_id: 'b', start_ts: new Date(NOON), counts: { refused: { Y: 1 } } },
@@ -110,7 +110,7 @@ function openCounters(now: () => number, present: Population[] = []) {
     database,
     clock: { now: () => new Date(now()) },
     events: { emit: (event) => void ('cause' in event && failures.push(event.cause)) },
-    countLobbies: async () => present,
+    readPopulations: async () => present,
     requireAdministrator: async () => {},
   });
   return {
@@ -144,7 +144,7 @@ describe('counters: of several processes', () => {
     await other.keep();
     // Repeating it changes nothing.
     await one.keep();
-    const [step, ...more] = await one.counters.counted.read({ namespace_id, window: 'hour' });
+    const [step, ...more] = await one.counters.counted.read({ namespace_id, period: 'hour' });
     expect(more).toEqual([]);
     expect(step?.start_ts).toEqual(new Date(NOON));
     expect(step?.counts).toMatchObject({
@@ -163,7 +163,7 @@ describe('counters: of several processes', () => {
     await keep();
     const { reading } = await database.transact(async (tx) => {
       await tx.execute(sql`lock table hour_counters`);
-      const reads = counters.counted.read({ namespace_id, window: 'week' });
+      const reads = counters.counted.read({ namespace_id, period: 'week' });
       await waitFor(async () => {
         const waiting = await muster.database.queries.execute(sql`
           select from pg_stat_activity where wait_event_type = 'Lock' and query like '%from "hour_counters"%'`);
@@ -188,7 +188,7 @@ describe('counters: of several processes', () => {
       await counters.count('join', namespace_id, () => Promise.reject(new ServiceError('ERROR', {}))).catch(() => {});
     }
     await keep();
-    const read = (window: 'hour' | 'day' | 'week') => counters.counted.read({ namespace_id, window });
+    const read = (period: 'hour' | 'day' | 'week') => counters.counted.read({ namespace_id, period });
     const week = await read('week');
     expect(week.map(({ counts }) => counts.refused.ERROR)).toEqual([4, 2, 1, 1]);
     const countRows = async () => {
@@ -233,7 +233,7 @@ test('counters: a stop without the database loses the last minute, says so, and 
     database: lost,
     clock: { now: () => new Date(NOON) },
     events: { emit: (event) => void ('loop' in event && emitted.push(event.loop)) },
-    countLobbies: async () => [],
+    readPopulations: async () => [],
     requireAdministrator: async () => {},
   });
   await counters.count('find', crypto.randomUUID(), async () => {});

@@ -3,6 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
 import { CaptchaDecision } from '../../captcha/wire.ts';
 import { OutboundExchange } from '../../outbound-exchange.ts';
+import { SEAT_REQUEST_KINDS } from '../../seat-request-kinds.ts';
 
 /** Reasons why a lobby was passed over. */
 export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'machine', 'less_full'] as const;
@@ -62,7 +63,7 @@ const Stages = Type.Object(
 export const Receipt = Type.Object(
   {
     ray_id: Uuid,
-    kind: oneOf('ReceiptKind', ['find', 'join', 'create']),
+    kind: oneOf('ReceiptKind', SEAT_REQUEST_KINDS),
     create_ts: Timestamp,
     version_id: Uuid,
     request: Type.Object(

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf } from '../../../platform/http/shapes.ts';
+import { SEAT_REQUEST_KINDS } from '../../seat-request-kinds.ts';
 import { CreateBody, JoinBody } from '../wire.ts';
 import { VerificationVerdict } from './receipts-wire.ts';
 
@@ -12,7 +13,7 @@ export const VerificationTrial = Type.Object({
   players,
   lobby_config,
   verification_data,
-  kind: oneOf('VerifiedKind', ['find', 'join', 'create']),
+  kind: oneOf('VerifiedKind', SEAT_REQUEST_KINDS),
   lobby_id: JoinBody.properties.lobby_id,
 });
 export type VerificationTrial = Static<typeof VerificationTrial>;

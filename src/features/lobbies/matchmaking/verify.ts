@@ -1,5 +1,6 @@
 import type { Database } from '../../../platform/database/database.ts';
 import { type Datacenters, UNKNOWN_REGION } from '../../datacenters/datacenters.ts';
+import type { SeatRequestKind } from '../../seat-request-kinds.ts';
 import {
   type PayloadLobby,
   refuseUnverified,
@@ -120,7 +121,7 @@ export async function verifyCreate(
 
 /** The content of a verification request. */
 export interface VerificationContent {
-  kind: 'find' | 'join' | 'create';
+  kind: SeatRequestKind;
   game_mode: string;
   lobby: LobbyRow | undefined;
   tags: Record<string, string>;
