@@ -52,11 +52,12 @@ const HistoryLobby = Type.Object(
 );
 export type HistoryLobby = Static<typeof HistoryLobby>;
 
-export const HistoryQuery = Type.Object({
-  before_create_ts: Type.Optional(
-    Type.String({ maxLength: 40, description: 'RFC 3339. Returns only those created before.' }),
-  ),
-});
+const TIME_LENGTH_MAX = 40;
+export const BeforeCreateTs = Type.Optional(
+  Type.String({ maxLength: TIME_LENGTH_MAX, description: 'RFC 3339. Returns only those created before.' }),
+);
+
+export const HistoryQuery = Type.Object({ before_create_ts: BeforeCreateTs });
 export const HistoryAnswer = Type.Object({ lobbies: Type.Array(HistoryLobby) });
 export const HistoryLobbyAnswer = Type.Object({
   lobby: HistoryLobby,

@@ -32,12 +32,13 @@ const ListedLobby = Type.Object(
   { title: 'ListedLobby' },
 );
 
-const KnownLobby = Type.Object(
+/** A lobby as a player who knows its id sees it. */
+const LobbyById = Type.Object(
   { ...ListedLobby.properties, is_closed: Type.Boolean(), is_ready: Type.Boolean() },
   { title: 'Lobby' },
 );
-export type KnownLobby = Static<typeof KnownLobby>;
-export const LobbyAnswer = Type.Object({ lobby: KnownLobby });
+export type LobbyById = Static<typeof LobbyById>;
+export const LobbyAnswer = Type.Object({ lobby: LobbyById });
 
 export const ListQuery = Type.Object({
   include_state: Type.Optional(Type.Boolean()),
@@ -105,6 +106,6 @@ export function toListedLobby(
   };
 }
 
-export function toKnownLobby(lobby: VisibleLobby): KnownLobby {
+export function toLobbyById(lobby: VisibleLobby): LobbyById {
   return { ...toListedLobby(lobby, lobby.state), is_closed: lobby.is_closed, is_ready: lobby.is_ready };
 }

@@ -8,12 +8,12 @@ import type { Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { GameModeSettings, Versions } from '../versions/versions.ts';
 import {
-  type KnownLobby,
   type Listing,
+  type LobbyById,
   type Regions,
   type Statistics,
-  toKnownLobby,
   toListedLobby,
+  toLobbyById,
   toRegion,
 } from './listing-wire.ts';
 import { requireNamespace } from './matchmaking/current-version.ts';
@@ -85,7 +85,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
   };
 
   /** A running lobby of a namespace, even a private one, because a player who knows its id may join it. Watchable. */
-  const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
+  const lobby: Watchable<{ namespace_id: string; lobby_id: string }, LobbyById> = {
     topics: ({ lobby_id }) => [topics.lobby(lobby_id), topics.connectedIn(lobby_id)],
     async read(key) {
       const [view] = await readLobbies([key]);
@@ -97,7 +97,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
 
   async function readLobbies(
     keys: { namespace_id: string; lobby_id: string }[],
-  ): Promise<(KnownLobby | ServiceError)[]> {
+  ): Promise<(LobbyById | ServiceError)[]> {
     const rows = await store.selectVisible(
       queries,
       keys.map(({ lobby_id }) => lobby_id),
@@ -106,7 +106,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     return keys.map(({ namespace_id, lobby_id }) => {
       const row = by_id.get(lobby_id);
       if (row?.namespace_id !== namespace_id) return new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      return row.is_stopped ? lobbyStopped() : toKnownLobby(row);
+      return row.is_stopped ? lobbyStopped() : toLobbyById(row);
     });
   }
 

@@ -142,8 +142,8 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
 );
 
 /**
- * Removes players who have left, and frees their seats, each once (I-M2). Returns those who had a seat. Does not wait
- * for lobbies that are locked, because the other players would wait too.
+ * Removes players who have left, and frees their seats, each once (I-M2). Returns what it did for each player who had a
+ * seat. Does not wait for lobbies that are locked, because the other players would wait too.
  */
 export async function setDisconnected(
   connection: DedicatedConnection,

@@ -64,7 +64,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     let stopped = 0;
     await steps.forEachNamespace('idle', all_idle, async (namespace_id, idle) => {
       const namespace = await namespaces.find(namespace_id);
-      // An empty lobby may stay only if it has the current version, no player created it, and it is open or prepares itself.
+      // An empty lobby may stay only if it has the current version, no player created it, and it is open or preparing.
       const mayStay = (lobby: store.LobbyWithoutState) =>
         lobby.version_id === namespace?.version_id &&
         lobby.publicity === null &&

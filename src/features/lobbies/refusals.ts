@@ -2,18 +2,19 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Client } from './matchmaking/clients.ts';
 import type { Refusal } from './matchmaking/planner.ts';
 
-/** The lobby of a request has stopped. The text is for the player. */
+/** Returns the error of a player's request whose lobby has stopped. */
 export function lobbyStopped(): ServiceError {
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', { reason: 'find another one' });
 }
 
-/** The lobby of a game server has stopped. The text is for a developer. */
+/** Returns the error of a call about a lobby that has stopped, as a developer or game server reads it. */
 export function lobbyOfServerStopped(): ServiceError {
   return new ServiceError('MATCHMAKER_LOBBY_STOPPED', {
     reason: 'calls about it have no effect, so its server should exit',
   });
 }
 
+/** Returns the error of a request whose client would be over its limit. */
 export function overLimit({ client }: { client: Client }): ServiceError {
   return new ServiceError('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', { max: client.players_max });
 }

@@ -1,8 +1,7 @@
 import { type Database, LOCKS } from '../../platform/database/database.ts';
 import { transactUnlessLocked } from '../../platform/database/unless-locked.ts';
 import { deleteLobbiesBefore, deletePlayersBefore } from './retention-store.ts';
-
-const BEFORE_ALL_PLAYERS = '00000000-0000-0000-0000-000000000000';
+import { BEFORE_ALL_IDS } from './tables.ts';
 
 /**
  * Deletes the rows of players who got their seats before a given time and no longer have them, and of lobbies that
@@ -10,7 +9,7 @@ const BEFORE_ALL_PLAYERS = '00000000-0000-0000-0000-000000000000';
  * players first, so that no lobby goes before its players. Ends early if another process is doing the same.
  */
 export async function* deleteEnded(database: Database, before: Date): AsyncGenerator<string[]> {
-  for (let last: string | undefined = BEFORE_ALL_PLAYERS; last; ) {
+  for (let last: string | undefined = BEFORE_ALL_IDS; last; ) {
     const after: string = last;
     const deleted = await transactUnlessLocked(database, LOCKS.retention, (tx) =>
       deletePlayersBefore(tx, before, after),

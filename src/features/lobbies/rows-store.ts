@@ -2,11 +2,10 @@ import { sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { createStatement } from '../../platform/database/statement.ts';
 import { createChangesQuery } from './changes-store.ts';
-import { type LobbyRow, lobbies, players } from './tables.ts';
+import { BEFORE_ALL_IDS, type LobbyRow, lobbies, players } from './tables.ts';
 
 /** Maximum number of lobbies that one statement reads. */
 const PAGE_MAX = 1_000;
-const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** A lobby as lists keep it. */
 export type ListedRow = Pick<
@@ -34,7 +33,7 @@ const RUNNING = createStatement<{ namespace_id: string; after: string }>(
 export async function selectListed(queries: Queries, namespace_id: string): Promise<ListedRow[]> {
   const listed: ListedRow[] = [];
   for (;;) {
-    const after = listed.at(-1)?.lobby_id ?? BEFORE_ALL;
+    const after = listed.at(-1)?.lobby_id ?? BEFORE_ALL_IDS;
     const page = await queries.execute<ListedRow & Record<string, unknown>>(RUNNING({ namespace_id, after }));
     listed.push(...page);
     if (page.length < PAGE_MAX) return listed;

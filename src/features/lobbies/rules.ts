@@ -18,7 +18,7 @@ interface PossiblyPreparing {
 }
 
 /**
- * Returns whether a closed lobby may still prepare itself: it was created without players, has had none since, and is not
+ * Returns whether a closed lobby may still be preparing: it was created without players, has had none since, and is not
  * ready yet or was closed a short time ago.
  */
 export function isPreparing({ idle_ts, create_ts, ready_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {

@@ -184,8 +184,8 @@ const UPDATE = createStatement<{
 );
 
 /**
- * Applies the changes that lobbies report; of two values for one property of a lobby, the later. Returns what it did to the
- * running lobbies. Does not wait for lobbies that are locked, because the others would wait too.
+ * Applies the changes that lobbies report. If two of them set one property of a lobby, the later one counts. Returns what it
+ * did to the running lobbies. Does not wait for lobbies that are locked, because the others would wait too.
  */
 export async function updateLobbies(
   connection: DedicatedConnection,

@@ -17,6 +17,9 @@ import { namespaces } from '../namespaces/tables.ts';
 import type { ServerPort } from '../servers/servers.ts';
 import { servers } from '../servers/tables.ts';
 
+/** Comes before the ids of all rows: the first page of a list begins after it. */
+export const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
+
 /** Why a lobby stopped. */
 export const STOP_REASONS = [
   'server_ended',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { checkCreate, orderRegions, planSearch } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
+import { orderRegions } from '../../../src/features/lobbies/matchmaking/choices.ts';
+import { checkCreate, planSearch } from '../../../src/features/lobbies/matchmaking/request-checks.ts';
 import type { Position } from '../../../src/features/lobbies/wire.ts';
 import { resolveMatchmaker } from '../../../src/features/versions/settings.ts';
 

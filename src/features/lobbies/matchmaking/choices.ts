@@ -1,10 +1,9 @@
 import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
-import { coordinatesOf } from '../../coordinates.ts';
+import { type Coordinates, coordinatesOf, kilometersBetween } from '../../coordinates.ts';
 import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import type { Position } from '../wire.ts';
-import { orderRegions } from './request-checks.ts';
 
 /** The game modes and regions that a request may choose from. */
 export interface Choices {
@@ -39,4 +38,24 @@ function sortRegions(all: Datacenter[], own_region: string, position: Position):
   if (!is_located) return own_first.map(({ slug }) => slug);
   const located = own_first.map((region) => ({ slug: region.slug, coordinates: coordinatesOf(region) }));
   return orderRegions(located, position);
+}
+
+/**
+ * Returns the slugs of regions, sorted by the latency that the client measured, then by the distance from the client.
+ * Regions without either come last, in their order.
+ */
+export function orderRegions(
+  regions: { slug: string; coordinates: Coordinates | undefined }[],
+  { coordinates: own, latencies = {} }: Position,
+): string[] {
+  // A map, because a region may have the name of a member that every object has.
+  const measured = new Map(Object.entries(latencies));
+  const ranked = regions.map(({ slug, coordinates }) => ({
+    slug,
+    latency: measured.get(slug) ?? Number.POSITIVE_INFINITY,
+    kilometers: own && coordinates ? kilometersBetween(own, coordinates) : Number.POSITIVE_INFINITY,
+  }));
+  // Two infinities differ by NaN, which counts as equal.
+  ranked.sort((one, other) => one.latency - other.latency || one.kilometers - other.kilometers || 0);
+  return ranked.map(({ slug }) => slug);
 }

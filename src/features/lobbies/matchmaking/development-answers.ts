@@ -5,7 +5,7 @@ import type { Watchable } from '../../../platform/watch/views.ts';
 import { topics } from '../../topics.ts';
 import type { GameModeSettings } from '../../versions/versions.ts';
 import type { createListing } from '../listing.ts';
-import { type KnownLobby, type Listing, type Statistics, toRegion } from '../listing-wire.ts';
+import { type Listing, type LobbyById, type Statistics, toRegion } from '../listing-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from '../wire.ts';
 import { type QueuePosition, toQueuePosition } from './queue-wire.ts';
 
@@ -38,7 +38,7 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
   };
 
   /** The lobby of the first game mode, by its id of zeros. Watchable. */
-  const lobby: Watchable<{ namespace_id: string; lobby_id: string }, KnownLobby> = {
+  const lobby: Watchable<{ namespace_id: string; lobby_id: string }, LobbyById> = {
     topics: ({ namespace_id }) => [topics.namespace(namespace_id)],
     async read({ namespace_id, lobby_id }) {
       const [mode] = await listing.modesOf({ namespace_id });

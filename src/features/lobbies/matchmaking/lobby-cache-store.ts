@@ -4,7 +4,7 @@ import { isAnyOf } from '../../../platform/database/lists.ts';
 import { createQuery } from '../../../platform/database/statement.ts';
 import { isEnding } from '../../servers/servers.ts';
 import { createChangesQuery } from '../changes-store.ts';
-import { type LobbyRow, lobbies } from '../tables.ts';
+import { BEFORE_ALL_IDS, type LobbyRow, lobbies } from '../tables.ts';
 
 /** Maximum number of lobbies that one statement reads, so that it is short and no other work waits for it. */
 export const PAGE_MAX = 1_000;
@@ -46,13 +46,11 @@ const RUNNING = createQuery<{ namespace_id: string; after: string }, CachedLobby
     .limit(PAGE_MAX),
 );
 
-const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
-
 /** Returns a page of a namespace's running lobbies, ordered by id, after the last one of the previous page. */
 export async function selectRunning(
   queries: Queries,
   namespace_id: string,
-  after = BEFORE_ALL,
+  after = BEFORE_ALL_IDS,
 ): Promise<CachedLobby[]> {
   return await RUNNING(queries, { namespace_id, after });
 }

@@ -4,6 +4,7 @@ import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
 import { CaptchaDecision } from '../../captcha/wire.ts';
 import { OutboundExchange } from '../../outbound-exchange.ts';
 import { SEAT_REQUEST_KINDS } from '../../seat-request-kinds.ts';
+import { BeforeCreateTs } from '../developer-wire.ts';
 
 /** Reasons why a lobby was passed over. */
 export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'machine', 'less_full'] as const;
@@ -108,9 +109,7 @@ export const Receipt = Type.Object(
 export type Receipt = Static<typeof Receipt>;
 
 export const ReceiptsQuery = Type.Object({
-  before_create_ts: Type.Optional(
-    Type.String({ maxLength: 40, description: 'RFC 3339. Returns only those created before.' }),
-  ),
+  before_create_ts: BeforeCreateTs,
   is_refused: Type.Optional(Type.Boolean({ description: 'Whether to return only those of refused requests.' })),
   code: Type.Optional(Type.String({ maxLength: 100, description: 'Returns only those refused with this error code.' })),
 });

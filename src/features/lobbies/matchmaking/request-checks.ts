@@ -1,8 +1,7 @@
 import { ServiceError } from '../../../platform/errors.ts';
-import { type Coordinates, kilometersBetween } from '../../coordinates.ts';
 import { cutText } from '../../outbound-exchange.ts';
 import type { ActionConfig, GameModeSettings } from '../../versions/versions.ts';
-import type { CreateBody, FindBody, Position } from '../wire.ts';
+import type { CreateBody, FindBody } from '../wire.ts';
 
 const TAGS_MAX = 8;
 const TAG_NAME_BYTES_MAX = 128;
@@ -189,26 +188,6 @@ function checkMaxPlayers(max_players: number, modes: GameModeSettings[]): void {
       throw new ServiceError('MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID', { game_mode: name, max });
     }
   }
-}
-
-/**
- * Returns the slugs of regions, sorted by the latency that the client measured, then by the distance from the client.
- * Regions without either come last, in their order.
- */
-export function orderRegions(
-  regions: { slug: string; coordinates: Coordinates | undefined }[],
-  { coordinates: own, latencies = {} }: Position,
-): string[] {
-  // A map, because a region may have the name of a member that every object has.
-  const measured = new Map(Object.entries(latencies));
-  const ranked = regions.map(({ slug, coordinates }) => ({
-    slug,
-    latency: measured.get(slug) ?? Number.POSITIVE_INFINITY,
-    kilometers: own && coordinates ? kilometersBetween(own, coordinates) : Number.POSITIVE_INFINITY,
-  }));
-  // Two infinities differ by NaN, which counts as equal.
-  ranked.sort((one, other) => one.latency - other.latency || one.kilometers - other.kilometers || 0);
-  return ranked.map(({ slug }) => slug);
 }
 
 /** Returns the region for a request that names none: the first one that has one of the modes. */

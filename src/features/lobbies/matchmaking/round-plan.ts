@@ -44,10 +44,10 @@ export async function planRound(cache: Pick<LobbyCache, 'read'>, pending: Pendin
   const left = pending.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
   const others = left.map(({ request }) => request);
   const round = { pending, planned_first, by_player };
-  if (others.length === 0) return finishPlan(first, round);
+  if (others.length === 0) return toPlannedRound(first, round);
   const fresh = await plan(cache, others, { fresh: 'all', by_player, seated: first.seats });
   const candidates = new Map([...first.candidates, ...fresh.candidates]);
-  return finishPlan({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates }, round);
+  return toPlannedRound({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates }, round);
 }
 
 /** Returns the namespaces with a request that an earlier round left without an answer. */
@@ -63,7 +63,7 @@ function without(requests: ReadonlySet<SeatRequest>, namespaces: ReadonlySet<str
 }
 
 /** Records the candidates in the receipt drafts, and returns the planned round. */
-function finishPlan(
+function toPlannedRound(
   { seats, new_lobbies, refusals, candidates }: Plan,
   round: Pick<PlannedRound, 'pending' | 'planned_first' | 'by_player'>,
 ): PlannedRound {

@@ -7,7 +7,7 @@ import { lobbies, type NamespacePool } from '../tables.ts';
 const IS_UNTOUCHED = sql`idle_ts = create_ts`;
 
 /**
- * Returns a condition: the lobby is warm: it is empty, no player created it, and it is open, or prepares itself
+ * Returns a condition: the lobby is warm. It runs and is empty, no player created it, and it is open or preparing
  * (`isPreparing`).
  */
 const isWarm = (closed_after: Date) => sql`
