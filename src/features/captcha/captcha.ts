@@ -1,8 +1,6 @@
 import type { JWK } from 'jose';
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
+import { after } from '../../platform/clock.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Events } from '../../platform/events.ts';
 import type { RequestDeadline } from '../../platform/http/request-deadline.ts';
 import { startDeletingOld } from '../../platform/loop.ts';
 import { type MaybePromise, whenKnown } from '../../platform/maybe-promise.ts';
@@ -10,8 +8,9 @@ import { countingKeyOf } from '../../platform/networks.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import type { CaptchaConfig, Versions } from '../versions/versions.ts';
 import { createProofsOfWork } from './proof-of-work.ts';
+import { createResponseChecks, type ResponseCheckDependencies } from './response-checks.ts';
 import * as rules from './rules.ts';
-import { askProvider, type ProviderAnswer, type Siteverify, type SiteverifySettings } from './siteverify.ts';
+import type { SiteverifySettings } from './siteverify.ts';
 import * as store from './store.ts';
 import {
   type CaptchaDecision,
@@ -23,12 +22,6 @@ import {
 
 export type { SharedKeys } from './rules.ts';
 
-/** How long a used captcha is remembered: far longer than its provider accepts it (Turnstile 300 s, hCaptcha 120 s). */
-const REMEMBERED_FOR_MS = 3_600_000;
-/** Allowance for differences between the clocks of machines. */
-const CLOCKS_MS = 60_000;
-/** A response that no provider accepts, unless it has test keys. */
-const UNSOLVED = 'muster-trial';
 /** The reason if neither the version nor the service has keys of a provider. */
 const NO_KEYS = 'no-keys';
 const CHALLENGE_PATH = '/matchmaker/captcha/challenge';
@@ -40,10 +33,7 @@ interface CaptchaSettings extends SiteverifySettings {
   public_url: string;
 }
 
-export interface CaptchaDependencies extends CaptchaSettings, Siteverify {
-  database: Database;
-  clock: Clock;
-  events: Events;
+export interface CaptchaDependencies extends CaptchaSettings, ResponseCheckDependencies {
   namespaces: Pick<Namespaces, 'find'>;
   versions: Pick<Versions, 'captcha'>;
   /** Signs challenges. A secret stored in the database. */
@@ -76,48 +66,7 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   const { shared_captcha_keys, captcha_is_open_when_down, public_url } = dependencies;
   const { queries } = database;
   const proofs = createProofsOfWork(dependencies);
-
-  async function checkWork(namespace_id: string, client_response: string): Promise<CaptchaVerdict> {
-    const checked = await proofs.check(namespace_id, client_response);
-    if ('problem' in checked) return { is: 'refused', reasons: [checked.problem] };
-    const { challenge_id, expire_ts } = checked;
-    return (await store.claimCaptcha(queries, challenge_id, after(expire_ts, CLOCKS_MS))) ? SOLVED : USED;
-  }
-
-  /**
-   * Checks a captcha with its provider. Claims it before sending it, so that of concurrent requests with one captcha
-   * only one passes.
-   */
-  async function checkWidget(
-    widget: rules.Widget,
-    { game_id, namespace_id, client_response, address, deadline }: WidgetCheck,
-  ): Promise<CaptchaVerdict> {
-    const { secret_key } = widget;
-    if (secret_key === undefined) return { is: 'refused', reasons: ['unknown-domain'] };
-    const captcha_id = digest([widget.name, secret_key, client_response]);
-    // A test key has only one captcha, which all clients send.
-    const is_reusable = rules.isTestKey(widget);
-    const expire_ts = after(clock.now(), REMEMBERED_FOR_MS);
-    if (!is_reusable && !(await store.claimCaptcha(queries, captcha_id, expire_ts))) return USED;
-    const asked = { secret_key, client_response, captcha_id, game_id, address, signal: deadline.signal };
-    const outcome = await askProvider(dependencies, widget, asked);
-    if (outcome.is === 'unavailable') {
-      reportUnchecked(widget.name, namespace_id, outcome);
-      if (!outcome.is_spent) await store.releaseCaptcha(queries, captcha_id);
-    }
-    return outcome;
-  }
-
-  function reportUnchecked(
-    provider: string,
-    namespace_id: string,
-    outcome: ProviderAnswer & { is: 'unavailable' },
-  ): void {
-    const { reasons, ...failure } = outcome;
-    if (reasons.includes('cancelled')) return;
-    const cause = 'cause' in failure ? { cause: failure.cause } : {};
-    events.emit({ event: 'captcha_not_checked', provider, namespace_id, reasons, ...cause });
-  }
+  const { checkResponse, tryProvider } = createResponseChecks(dependencies, proofs);
 
   /**
    * Decides about a request without a captcha. It passes if a captcha was solved from the same address shortly before.
@@ -150,10 +99,9 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     }
     const { provider, client_response } = chosen;
     const { namespace_id } = client;
-    const verdict =
-      provider.name === 'pow'
-        ? await checkWork(namespace_id, client_response)
-        : await checkWidget(provider, { ...request, game_id, namespace_id, client_response });
+    const { address, deadline } = request;
+    const response = { game_id, namespace_id, client_response, address, signal: deadline.signal };
+    const verdict = await checkResponse(provider, response);
     const by = { provider: provider.name, ...(verdict.exchange && { exchange: verdict.exchange }) };
     if (verdict.is === 'solved') {
       const verify_ts = clock.now();
@@ -167,26 +115,6 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     }
     if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...decided, decision: 'let_through' } };
     return { decision: { ...decided, decision: 'unavailable' }, error: providerUnavailable() };
-  }
-
-  async function tryProvider(
-    provider: rules.Provider,
-    { game_id }: NamespaceVersion,
-    { address, deadline }: Omit<RequestToCheck, 'captcha'>,
-  ): Promise<ProviderTrial> {
-    if (provider.name === 'pow') return { provider: 'pow', are_keys_accepted: true, reasons: [] };
-    const { name, secret_key } = provider;
-    if (secret_key === undefined) return { provider: name, are_keys_accepted: false, reasons: ['unknown-domain'] };
-    const captcha_id = crypto.randomUUID();
-    const asked = { secret_key, client_response: UNSOLVED, captcha_id, game_id, address, signal: deadline.signal };
-    const outcome = await askProvider(dependencies, provider, asked);
-    const are_keys_accepted = rules.areKeysAccepted(outcome);
-    return {
-      provider: name,
-      ...(are_keys_accepted !== undefined && { are_keys_accepted }),
-      reasons: outcome.is === 'solved' ? [] : outcome.reasons,
-      ...(outcome.exchange && { exchange: outcome.exchange }),
-    };
   }
 
   async function check(
@@ -247,12 +175,14 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
     ): Promise<ProviderTrial[]> {
       const config = await versions.captcha(namespace);
       if (!config) return [];
+      const { address, deadline } = request;
+      const asked = { game_id: namespace.game_id, address, signal: deadline.signal };
       const with_keys = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
       const configured = PROVIDERS.filter((name) => config[name] !== undefined);
       return await Promise.all(
         configured.map((name) => {
           const provider = with_keys.find((one) => one.name === name);
-          return provider ? tryProvider(provider, namespace, request) : withoutKeys(name);
+          return provider ? tryProvider(provider, asked) : withoutKeys(name);
         }),
       );
     },
@@ -278,13 +208,6 @@ interface Decision {
   error?: ServiceError;
 }
 
-/** The response of a client to check with its provider. */
-interface WidgetCheck extends RequestToCheck {
-  game_id: string;
-  namespace_id: string;
-  client_response: string;
-}
-
 const providerUnavailable = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
 
 /** The trial of a provider for which neither the version nor the service has keys. */
@@ -299,20 +222,6 @@ const noKeys = (): Decision => ({
   decision: { decision: 'unavailable', reasons: [NO_KEYS] },
   error: providerUnavailable(),
 });
-
-/** The verdict about a captcha, and the request to its provider if one was sent. */
-type CaptchaVerdict = rules.Verdict & Pick<ProviderAnswer, 'exchange'>;
-
-const SOLVED: CaptchaVerdict = { is: 'solved' };
-const USED: CaptchaVerdict = { is: 'refused', reasons: ['used-before'] };
-
-/**
- * Identifies a captcha without revealing it. Games with the same keys get the same id, because the provider accepts a captcha
- * only once for these keys.
- */
-function digest(parts: string[]): string {
-  return new Bun.CryptoHasher('sha256').update(parts.join('\0')).digest('base64url');
-}
 
 const EXPLANATIONS = new Map([
   ['used-before', 'it was used before'],

@@ -16,6 +16,8 @@ const CHALLENGE_TTL_MS = 300_000;
 /** The problem of a solution, or the challenge it solves. */
 type CheckedWork = { problem: string } | { challenge_id: string; expire_ts: Date };
 
+export type ProofsOfWork = ReturnType<typeof createProofsOfWork>;
+
 /**
  * Creates challenges that cost a client processor time (ALTCHA's protocol, version 2). They are signed, so unsolved
  * ones need no storage. `key`: a secret stored in the database, as JWK.
