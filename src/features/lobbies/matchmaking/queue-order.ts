@@ -8,10 +8,11 @@ export type LobbyForFind = Pick<
 >;
 
 /**
- * Maximum number of comparisons of lobbies with the queue in one plan, because all other games wait for it. One find can be
- * compared with as many lobbies as a namespace may have (32,767).
+ * Maximum number of comparisons in one plan, because all other games wait for it. The first lobby of a kind is compared with
+ * each find of the queue, and each further one with the first. So a find can look at all lobbies that a namespace may have
+ * (32,767), unless they are of many kinds.
  */
-const COMPARISONS_MAX = 65_536;
+const COMPARISONS_MAX = 131_072;
 
 /** The place of a request that does not wait in the queue, after all others. */
 const LAST_PLACE = Number.POSITIVE_INFINITY;
@@ -81,8 +82,12 @@ export class QueueOrder {
   /** Compares a lobby with the queue, unless one of its kind was compared before. */
   #listSuited(lobby: LobbyForFind, key: LobbyKey): QueuedFind[] {
     const kind = kindOf(lobby);
-    const suited = this.#suited_by_kind.get(kind) ?? this.#waiting.filter((one) => suits(lobby, one));
-    this.#suited_by_kind.set(kind, suited);
+    let suited = this.#suited_by_kind.get(kind);
+    if (!suited) {
+      this.#comparison_count += this.#waiting.length;
+      suited = this.#waiting.filter((one) => suits(lobby, one));
+      this.#suited_by_kind.set(kind, suited);
+    }
     this.#suited.set(key, suited);
     return suited;
   }
