@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { showBytes } from '../cli/bytes.ts';
 import { openProgress, type Progress } from '../cli/progress-line.ts';
+import { terminal } from '../cli/terminal.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { KEPT_UPLOADS, type KeptUpload, selectKeptObjects } from '../features/uploads/kept-objects.ts';
@@ -9,6 +10,7 @@ import { type Archive, writeArchive } from '../platform/backup/archive-writer.ts
 import { dataFileEntry, objectEntry, tableEntry } from '../platform/backup/entries.ts';
 import { HEADER_ENTRY, writeHeader } from '../platform/backup/header.ts';
 import { type Database, LOCKS } from '../platform/database/database.ts';
+import { findOwnTables } from '../platform/database/migrate.ts';
 import { copyDatabase, type Snapshot, type TableShape } from '../platform/database/table-copies.ts';
 import { StartError } from '../platform/errors.ts';
 import { createDiskObjects } from '../platform/objects/disk.ts';
@@ -99,7 +101,9 @@ async function addDatabase(
   if (migrations.length === 0) {
     throw new StartError('The database has no data of Muster yet: start "muster serve" first.');
   }
-  const tables = snapshot.tables.filter(({ name }) => !NOT_BACKED_UP.has(name));
+  const { own, foreign } = findOwnTables(snapshot);
+  for (const { name } of foreign) terminal.say(`The table ${name} is not Muster's, and is not in the backup.`);
+  const tables = own.filter(({ name }) => !NOT_BACKED_UP.has(name));
   const node_id = (await readIfThere(join(data_directory, 'node-id')))?.toString().trim();
   const create_ts = new Date().toISOString();
   const header = writeHeader({ version: VERSION, create_ts, migrations, tables, ...(node_id && { node_id }) });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { openProgress, percent } from '../cli/progress-line.ts';
+import { terminal } from '../cli/terminal.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { SET_ALL_RESTING } from '../features/machines/store.ts';
@@ -12,8 +13,8 @@ import { type BackupHeader, readHeader } from '../platform/backup/header.ts';
 import { type DataDirectory, openDataDirectory } from '../platform/data-directory.ts';
 import { openConfiguredDatabase } from '../platform/database/connect.ts';
 import { type Database, LOCKS } from '../platform/database/database.ts';
-import { assertKnown, migrateAsFarAs } from '../platform/database/migrate.ts';
-import { assertFillable, type CopyIn, fillDatabase } from '../platform/database/table-copies.ts';
+import { assertKnown, findOwnTables, migrateAsFarAs } from '../platform/database/migrate.ts';
+import { assertFillable, type Contents, type CopyIn, fillDatabase } from '../platform/database/table-copies.ts';
 import { createDiskSpace } from '../platform/disk-space.ts';
 import { assert, StartError } from '../platform/errors.ts';
 import { createLog } from '../platform/events.ts';
@@ -40,13 +41,16 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
   return await runStoppable({ not_done: 'The backup was not restored', output }, async (signal) => {
     const backup = await openBackup(resolve(file), signal);
     const { header } = backup;
+    const { own: tables, foreign } = findOwnTables(header);
+    for (const { name } of foreign) terminal.say(`The table ${name} is not Muster's, and is not restored.`);
+    const contents = { migrations: header.migrations, tables };
     using data = openDataDirectory(config.data_directory, header.node_id);
     await using database = await openConfiguredDatabase(config, data, createLog(config.log));
     const work = async () => {
-      await assertFillable(database, header.migrations);
+      await assertFillable(database, contents);
       await restoreFiles(backup, { data, objects: await openObjects(config, data) });
       await migrateAsFarAs(database, header);
-      await restoreDatabase(backup, database);
+      await restoreDatabase(backup, database, contents);
     };
     await database.exclusively(LOCKS.backup, work, signal);
     const { create_ts, node_id } = header;
@@ -131,18 +135,19 @@ function taken(what: string, how: string): StartError {
   );
 }
 
-async function restoreDatabase({ header, read }: Backup, database: Database): Promise<void> {
-  const shapes = new Map(header.tables.map((table) => [table.name, table]));
+async function restoreDatabase({ header, read }: Backup, database: Database, contents: Contents): Promise<void> {
+  const listed = new Set(header.tables.map(({ name }) => name));
+  const shapes = new Map(contents.tables.map((table) => [table.name, table]));
   const restoreRows = (copyIn: CopyIn) =>
     read('Restoring the database', async ({ name, content }) => {
       const entry = parseEntryName(name);
       if (entry?.kind !== 'table') return entry === undefined ? undefined : 'stop';
       const shape = shapes.get(entry.table);
-      assert(shape, 'the header of a backup has all of its tables');
-      await copyIn(shape, content);
+      assert(listed.has(entry.table), 'the header of a backup has all of its tables');
+      if (shape) await copyIn(shape, content);
       return undefined;
     });
-  await fillDatabase(database, header.migrations, restoreRows, [SET_ALL_RESTING, FORGET_UNFINISHED]);
+  await fillDatabase(database, contents, restoreRows, [SET_ALL_RESTING, FORGET_UNFINISHED]);
 }
 
 function otherMachine(node_id: string): string {

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { StartError } from '../errors.ts';
+import { assert, StartError } from '../errors.ts';
 import type { ArchiveEntry } from './archive-reader.ts';
 
 /** The name of a backup's first entry. */
@@ -27,6 +27,7 @@ const Header = Type.Object({
 export type BackupHeader = Static<typeof Header>;
 
 export function writeHeader(header: BackupHeader): Buffer {
+  assert(Value.Check(Header, header), 'a restore can read the header');
   return Buffer.from(JSON.stringify({ format: FORMAT, ...header }));
 }
 

@@ -10,7 +10,7 @@ import { StartError } from '../errors.ts';
 import { VERSION } from '../version.ts';
 import { type Database, LOCKS } from './database.ts';
 import { isForbidden } from './failures.ts';
-import type { AppliedMigration } from './table-copies.ts';
+import type { AppliedMigration, Contents, TableShape } from './table-copies.ts';
 
 const TABLE_WAIT_MAX_MS = 5_000;
 
@@ -89,6 +89,22 @@ export function assertKnown(
     );
   }
 }
+
+/**
+ * Separates the tables that migrations created from those of other programs. If a later release has migrated the database,
+ * any table may be one of its.
+ */
+export function findOwnTables({ migrations, tables }: Contents): { own: TableShape[]; foreign: TableShape[] } {
+  const known = readMigrationFiles({ migrationsFolder: findAsset('drizzle') });
+  const hashes = new Set(known.map(({ hash }) => hash));
+  if (migrations.some(({ hash }) => !hashes.has(hash))) return { own: tables, foreign: [] };
+  const statements = known.flatMap(({ sql: texts }) => texts).join('\n');
+  const names = new Set([...statements.matchAll(CREATED_TABLE)].map(([, name]) => name));
+  const isOwn = ({ name }: TableShape) => names.has(name);
+  return { own: tables.filter(isOwn), foreign: tables.filter((table) => !isOwn(table)) };
+}
+
+const CREATED_TABLE = /^CREATE TABLE (?:IF NOT EXISTS )?"(\w+)"/gim;
 
 /** Copies the migrations up to the one of the moment `last` to another folder. */
 async function copyMigrations({ from, to, last }: { from: string; to: string; last: number }): Promise<void> {

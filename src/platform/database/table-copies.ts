@@ -20,11 +20,15 @@ export interface AppliedMigration {
   release?: string;
 }
 
-/** The database at one moment. */
-export interface Snapshot {
+/** What a database consists of. */
+export interface Contents {
   migrations: AppliedMigration[];
   /** All other tables, each after those that it references. */
   tables: TableShape[];
+}
+
+/** The database at one moment. */
+export interface Snapshot extends Contents {
   /** Yields the rows of a table in PostgreSQL's text format. Each chunk has whole rows. */
   copyOut(table: TableShape): AsyncIterable<Uint8Array>;
   /** Returns the rows of a query. */
@@ -52,17 +56,17 @@ export async function copyDatabase<Result>(
 }
 
 /**
- * Fills an empty database in one transaction, which ends with statements of the caller. Throws StartError if a table has
- * rows, or other migrations were applied.
+ * Fills the empty tables of a database in one transaction, which ends with statements of the caller. Throws StartError if a
+ * table has rows, or other migrations were applied.
  */
 export async function fillDatabase(
   database: Database,
-  migrations: AppliedMigration[],
+  { migrations, tables }: Contents,
   work: (copyIn: CopyIn) => Promise<void>,
   last_statements: string[],
 ): Promise<void> {
   await transact(database, 'read write', async (tx) => {
-    await assertEmpty(tx);
+    await assertEmpty(tx, tables);
     const last = (await readMigrations(tx)).at(-1);
     if (last?.hash !== migrations.at(-1)?.hash) throw otherRelease();
     await work(async (table, rows) => {
@@ -70,17 +74,17 @@ export async function fillDatabase(
       await pipeline(Readable.from(rows), target);
     });
     await recordReleases(tx, migrations);
-    await advanceSequences(tx);
+    await advanceSequences(tx, tables);
     for (const statement of last_statements) await tx.unsafe(statement);
     // Otherwise PostgreSQL plans the first statements for empty tables.
     await tx.unsafe('analyze');
   });
 }
 
-/** Throws StartError if a table has rows, or the database has migrations that the backup's did not have. */
-export async function assertFillable(database: Database, migrations: AppliedMigration[]): Promise<void> {
+/** Throws StartError if a table to fill has rows, or the database has migrations that the backup's did not have. */
+export async function assertFillable(database: Database, { migrations, tables }: Contents): Promise<void> {
   await transact(database, 'read only', async (tx) => {
-    await assertEmpty(tx);
+    await assertEmpty(tx, tables);
     const hashes = new Set(migrations.map(({ hash }) => hash));
     const is_other = (await readMigrations(tx)).some(({ hash }) => !hashes.has(hash));
     if (is_other) throw otherRelease();
@@ -166,8 +170,11 @@ async function readTables(tx: postgres.TransactionSql): Promise<TableShape[]> {
     group by id, relname order by max(depth), relname`);
 }
 
-async function assertEmpty(tx: postgres.TransactionSql): Promise<void> {
+/** Throws StartError if one of these tables exists and has rows. */
+async function assertEmpty(tx: postgres.TransactionSql, tables: TableShape[]): Promise<void> {
+  const names = new Set(tables.map(({ name }) => name));
   for (const { name } of await readTables(tx)) {
+    if (!names.has(name)) continue;
     const [row] = await tx.unsafe<{ has_rows: boolean }[]>(`select exists (select from ${quote(name)}) as has_rows`);
     if (!row?.has_rows) continue;
     throw new StartError(
@@ -177,12 +184,16 @@ async function assertEmpty(tx: postgres.TransactionSql): Promise<void> {
 }
 
 /** Makes identity columns continue after the copied rows. */
-async function advanceSequences(tx: postgres.TransactionSql): Promise<void> {
-  const columns = await tx.unsafe<{ table_name: string; column_name: string; sequence: string }[]>(`
+async function advanceSequences(tx: postgres.TransactionSql, tables: TableShape[]): Promise<void> {
+  const names = tables.map(({ name }) => name);
+  const columns = await tx.unsafe<{ table_name: string; column_name: string; sequence: string }[]>(
+    `
     select relname as table_name, attname as column_name,
       pg_get_serial_sequence(quote_ident(relname), attname) as sequence
     from pg_class join pg_attribute on attrelid = pg_class.oid
-    where relkind = 'r' and relnamespace = 'public'::regnamespace and attidentity <> ''`);
+    where relkind = 'r' and relnamespace = 'public'::regnamespace and attidentity <> '' and relname = any($1::text[])`,
+    [names],
+  );
   for (const { table_name, column_name, sequence } of columns) {
     await tx.unsafe(
       `select setval($1, coalesce((select max(${quote(column_name)}) from ${quote(table_name)}), 0) + 1, false)`,

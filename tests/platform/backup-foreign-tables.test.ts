@@ -1,0 +1,70 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { sql } from 'drizzle-orm';
+import { writeArchive } from '../../src/platform/backup/archive-writer.ts';
+import { tableEntry } from '../../src/platform/backup/entries.ts';
+import { HEADER_ENTRY, writeHeader } from '../../src/platform/backup/header.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { copyDatabase } from '../../src/platform/database/table-copies.ts';
+import { commandFor, makeBackupFolder, RESTORED, runOn } from '../support/backups.ts';
+import { openExternalDatabase } from '../support/database.ts';
+import { makeHome } from '../support/program.ts';
+
+test('backup and restore: tables that are not of Muster are left out, and left alone', async () => {
+  await using folder = await makeBackupFolder();
+  await using source = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: source.url });
+  expect((await home.run({ command: commandFor('migrate') })).exit_code).toBe(0);
+  {
+    await using database = openDatabase({ url: source.url }, 1);
+    await database.queries.execute(sql`create table notes (word text)`);
+    await database.queries.execute(sql`create table "Notes" ("createdAt" text)`);
+    await database.queries.execute(sql`
+      insert into signing_keys values (gen_random_uuid(), 'upload', '{"kty": "oct", "k": "a"}', now())`);
+  }
+  const made = await runOn(home, 'backup', folder.file);
+  expect(made).toEqual({ exit_code: 0, output: expect.stringContaining('The backup is ') });
+  for (const name of ['notes', 'Notes']) {
+    expect(made.output).toContain(`The table ${name} is not Muster's, and is not in the backup.\n`);
+  }
+
+  await using target = await openExternalDatabase();
+  await using database = openDatabase({ url: target.url }, 1);
+  await database.queries.execute(sql`create table notes (id bigint generated always as identity, word text)`);
+  await database.queries.execute(sql`insert into notes (word) values ('kept'), ('removed')`);
+  await database.queries.execute(sql`delete from notes where word = 'removed'`);
+  await using other_home = await makeHome({ DATABASE_URL: target.url });
+  expect(await runOn(other_home, 'restore', folder.file)).toEqual({
+    exit_code: 0,
+    output: expect.stringMatching(RESTORED),
+  });
+  const [keys] = await database.queries.execute(sql`select count(*)::int as count from signing_keys`);
+  expect(keys).toEqual({ count: 1 });
+  // Its sequence goes on where it was, after the removed row.
+  await database.queries.execute(sql`insert into notes (word) values ('next')`);
+  expect([...(await database.queries.execute(sql`select id::int, word from notes order by id`))]).toEqual([
+    { id: 1, word: 'kept' },
+    { id: 3, word: 'next' },
+  ]);
+}, 300_000);
+
+test('restore: a table of another program, in a backup of an earlier release, is skipped', async () => {
+  await using folder = await makeBackupFolder();
+  await using source = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: source.url });
+  expect((await home.run({ command: commandFor('migrate') })).exit_code).toBe(0);
+  await using database = openDatabase({ url: source.url }, 1);
+  const { migrations } = await copyDatabase(database, async (snapshot) => snapshot);
+  const tables = [{ name: 'notes', columns: ['word'] }];
+  const file = join(folder.path, 'earlier');
+  const { signal } = new AbortController();
+  await writeArchive(file, { signal, onWritten() {}, onChecking() {} }, async ({ add }) => {
+    const header = writeHeader({ version: '0.0.9', create_ts: new Date().toISOString(), migrations, tables });
+    await add(HEADER_ENTRY, [header], header.length);
+    const rows = Buffer.from('kept\n');
+    await add(tableEntry('notes', 1), [rows], rows.length);
+  });
+  const restored = await runOn(home, 'restore', file);
+  expect(restored.output).toContain("The table notes is not Muster's, and is not restored.\n");
+  expect(restored.exit_code).toBe(0);
+}, 300_000);
