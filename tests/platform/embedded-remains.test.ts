@@ -77,6 +77,18 @@ describe('embedded PostgreSQL: what an earlier start left behind', () => {
     await other.exited;
   });
 
+  test('a program whose PGDATA is the cluster, as in the shell of an operator, is left alone', async () => {
+    const { cluster } = postgres_directory;
+    const other = Bun.spawn(['sleep', '60'], { env: { PGDATA: cluster }, stdio: ['ignore', 'ignore', 'ignore'] });
+    {
+      await using server = await postgres_directory.open();
+      expect(await query(server, 'select * from kept')).toEqual([]);
+    }
+    expect(identifyProcess(other.pid)).toMatchObject({ pid: other.pid });
+    other.kill('SIGKILL');
+    await other.exited;
+  });
+
   test('an unreadable postmaster.pid is ignored', async () => {
     writeFileSync(join(postgres_directory.cluster, 'postmaster.pid'), 'no number\n');
     await using server = await postgres_directory.open();

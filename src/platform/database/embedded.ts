@@ -279,20 +279,26 @@ async function limitLog(log: string, bytes_max: number): Promise<void> {
   await truncate(log);
 }
 
-/** PGDATA marks the processes: a start that is killed may leave some without a pid file, which the next start ends. */
+/**
+ * The environment marks the processes: a start that is killed may leave some without a pid file, which the next start ends.
+ * The mark is no variable of PostgreSQL, such as PGDATA, because other programs have those too.
+ */
+const MARK = 'MUSTER_POSTGRES_CLUSTER';
+
 function spawnOptions(programs: string, directory: string) {
-  const env = { PGDATA: directory, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
+  const env = { [MARK]: directory, LD_LIBRARY_PATH: join(programs, 'lib'), LC_ALL: 'C', PATH: '/usr/bin:/bin' };
   return process.getuid?.() === 0 ? { env, ...POSTGRES_USER } : { env };
 }
 
 /** Ends processes that a killed start left. Its initdb, for example, would go on and remove the new cluster. */
 async function endStrays(directory: string): Promise<void> {
   const deadline = performance.now() + STOPPED_WITHIN_MS;
-  let strays = findProcessesByEnvironment(`PGDATA=${directory}`);
+  const mark = `${MARK}=${directory}`;
+  let strays = findProcessesByEnvironment(mark);
   while (strays.length > 0 && performance.now() < deadline) {
     for (const pid of strays) signalProcess(pid, 'SIGKILL');
     await Bun.sleep(5);
-    strays = findProcessesByEnvironment(`PGDATA=${directory}`);
+    strays = findProcessesByEnvironment(mark);
   }
 }
 
