@@ -29,8 +29,10 @@ import { runStoppable } from './stoppable.ts';
 interface Backup {
   header: BackupHeader;
   /** Calls `take` for each entry, until it returns "stop". */
-  read(what: string, take: (entry: ArchiveEntry) => Promise<'stop' | undefined>): Promise<void>;
+  read(what: string, signal: AbortSignal, take: TakeEntry): Promise<void>;
 }
+
+type TakeEntry = (entry: ArchiveEntry) => Promise<'stop' | undefined>;
 
 /**
  * Restores a backup to a data directory and a database without data. Checks the whole backup first. The database is filled
@@ -46,11 +48,13 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
     const contents = { migrations: header.migrations, tables };
     using data = openDataDirectory(config.data_directory, header.node_id);
     await using database = await openConfiguredDatabase(config, data, createLog(config.log));
-    const work = async () => {
+    const work = async (_: unknown, lost: AbortSignal) => {
+      const stopped = AbortSignal.any([signal, lost]);
       await assertFillable(database, contents);
-      await restoreFiles(backup, { data, objects: await openObjects(config, data) });
-      await migrateAsFarAs(database, header);
-      await restoreDatabase(backup, database, contents);
+      await restoreFiles(backup, { data, objects: await openObjects(config, data) }, stopped);
+      stopped.throwIfAborted();
+      await migrateAsFarAs(database, header, stopped);
+      await restoreDatabase(backup, { database, contents }, stopped);
     };
     await database.exclusively(LOCKS.backup, work, signal);
     const { create_ts, node_id } = header;
@@ -64,7 +68,7 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
 /** Reads a whole backup. Throws StartError if it is damaged, or was made by a newer release. */
 async function openBackup(path: string, signal: AbortSignal): Promise<Backup> {
   const size = await sizeOf(path);
-  const read = async (what: string, take: (entry: ArchiveEntry) => Promise<'stop' | undefined>) => {
+  const read = async (what: string, signal: AbortSignal, take: TakeEntry) => {
     using progress = openProgress();
     let bytes = 0;
     const onRead = (count: number) => {
@@ -74,7 +78,7 @@ async function openBackup(path: string, signal: AbortSignal): Promise<Backup> {
     await readArchive(path, { signal, onRead }, take);
   };
   let header: BackupHeader | undefined;
-  await read('Checking the backup', async (entry) => {
+  await read('Checking the backup', signal, async (entry) => {
     if (header) return undefined;
     header = await readHeader(path, entry);
     assertKnown(header);
@@ -103,13 +107,17 @@ async function openObjects({ s3, disk_reserve_bytes }: Config, data: DataDirecto
 }
 
 /** Restores uploaded files and files of the data directory. Files that are there already stay if they are equal. */
-async function restoreFiles(backup: Backup, { data, objects }: { data: DataDirectory; objects: Objects }) {
+async function restoreFiles(
+  backup: Backup,
+  { data, objects }: { data: DataDirectory; objects: Objects },
+  signal: AbortSignal,
+) {
   let folder: { name: string; stored: Map<string, number> } | undefined;
   const storedIn = async (name: string) => {
     if (folder?.name !== name) folder = { name, stored: await objects.list(name) };
     return folder.stored;
   };
-  await backup.read('Restoring the files', async ({ name, size, content }) => {
+  await backup.read('Restoring the files', signal, async ({ name, size, content }) => {
     const entry = parseEntryName(name);
     if (entry?.kind === 'data_file') await restoreDataFile(data, entry.name, content);
     if (entry?.kind !== 'object') return undefined;
@@ -135,11 +143,15 @@ function taken(what: string, how: string): StartError {
   );
 }
 
-async function restoreDatabase({ header, read }: Backup, database: Database, contents: Contents): Promise<void> {
+async function restoreDatabase(
+  { header, read }: Backup,
+  { database, contents }: { database: Database; contents: Contents },
+  signal: AbortSignal,
+): Promise<void> {
   const listed = new Set(header.tables.map(({ name }) => name));
   const shapes = new Map(contents.tables.map((table) => [table.name, table]));
   const restoreRows = (copyIn: CopyIn) =>
-    read('Restoring the database', async ({ name, content }) => {
+    read('Restoring the database', signal, async ({ name, content }) => {
       const entry = parseEntryName(name);
       if (entry?.kind !== 'table') return entry === undefined ? undefined : 'stop';
       const shape = shapes.get(entry.table);
@@ -147,7 +159,10 @@ async function restoreDatabase({ header, read }: Backup, database: Database, con
       if (shape) await copyIn(shape, content);
       return undefined;
     });
-  await fillDatabase(database, contents, restoreRows, [SET_ALL_RESTING, FORGET_UNFINISHED]);
+  await fillDatabase(database, contents, restoreRows, {
+    last_statements: [SET_ALL_RESTING, FORGET_UNFINISHED],
+    signal,
+  });
 }
 
 function otherMachine(node_id: string): string {

@@ -1,12 +1,9 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { writeArchive } from '../../src/platform/backup/archive-writer.ts';
 import { tableEntry } from '../../src/platform/backup/entries.ts';
-import { HEADER_ENTRY, writeHeader } from '../../src/platform/backup/header.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { copyDatabase } from '../../src/platform/database/table-copies.ts';
-import { commandFor, makeBackupFolder, RESTORED, runOn } from '../support/backups.ts';
+import { commandFor, makeBackupFolder, RESTORED, runOn, writeBackupOf } from '../support/backups.ts';
 import { openExternalDatabase } from '../support/database.ts';
 import { makeHome } from '../support/program.ts';
 
@@ -54,16 +51,9 @@ test('restore: a table of another program, in a backup of an earlier release, is
   await using home = await makeHome({ DATABASE_URL: source.url });
   expect((await home.run({ command: commandFor('migrate') })).exit_code).toBe(0);
   await using database = openDatabase({ url: source.url }, 1);
-  const { migrations } = await copyDatabase(database, async (snapshot) => snapshot);
-  const tables = [{ name: 'notes', columns: ['word'] }];
   const file = join(folder.path, 'earlier');
-  const { signal } = new AbortController();
-  await writeArchive(file, { signal, onWritten() {}, onChecking() {} }, async ({ add }) => {
-    const header = writeHeader({ version: '0.0.9', create_ts: new Date().toISOString(), migrations, tables });
-    await add(HEADER_ENTRY, [header], header.length);
-    const rows = Buffer.from('kept\n');
-    await add(tableEntry('notes', 1), [rows], rows.length);
-  });
+  const tables = [{ name: 'notes', columns: ['word'] }];
+  await writeBackupOf(database, file, { tables, entries: { [tableEntry('notes', 1)]: 'kept\n' } });
   const restored = await runOn(home, 'restore', file);
   expect(restored.output).toContain("The table notes is not Muster's, and is not restored.\n");
   expect(restored.exit_code).toBe(0);

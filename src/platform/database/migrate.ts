@@ -57,11 +57,12 @@ export async function migrateDatabase(
 
 /**
  * Applies the migrations that a backup's database had, so that its rows fit. Throws StartError if the backup has
- * migrations that this release does not know.
+ * migrations that this release does not know; the reason of the signal if it is aborted while this waits.
  */
 export async function migrateAsFarAs(
   database: Database,
   { version, migrations }: { version: string; migrations: AppliedMigration[] },
+  signal: AbortSignal,
 ): Promise<void> {
   const folder = findAsset('drizzle');
   assertKnown({ version, migrations }, folder);
@@ -69,7 +70,7 @@ export async function migrateAsFarAs(
   const partial = await mkdtemp(join(tmpdir(), 'muster-migrations-'));
   try {
     await copyMigrations({ from: folder, to: partial, last });
-    await migrateDatabase(database, { version, folder: partial });
+    await migrateDatabase(database, { version, folder: partial, signal });
   } finally {
     await rm(partial, { recursive: true, force: true });
   }

@@ -55,15 +55,22 @@ export async function copyDatabase<Result>(
   });
 }
 
+interface FillOptions {
+  /** Statements that run last, in the same transaction. */
+  last_statements: string[];
+  /** Ends the work before it is committed. */
+  signal: AbortSignal;
+}
+
 /**
- * Fills the empty tables of a database in one transaction, which ends with statements of the caller. Throws StartError if a
- * table has rows, or other migrations were applied.
+ * Fills the empty tables of a database in one transaction. Throws StartError if a table has rows, or other migrations were
+ * applied; the reason of the signal if it is aborted.
  */
 export async function fillDatabase(
   database: Database,
   { migrations, tables }: Contents,
   work: (copyIn: CopyIn) => Promise<void>,
-  last_statements: string[],
+  { last_statements, signal }: FillOptions,
 ): Promise<void> {
   await transact(database, 'read write', async (tx) => {
     await assertEmpty(tx, tables);
@@ -78,6 +85,7 @@ export async function fillDatabase(
     for (const statement of last_statements) await tx.unsafe(statement);
     // Otherwise PostgreSQL plans the first statements for empty tables.
     await tx.unsafe('analyze');
+    signal.throwIfAborted();
   });
 }
 
