@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { showBytes } from '../cli/bytes.ts';
 import { openProgress, type Progress } from '../cli/progress-line.ts';
@@ -17,10 +17,10 @@ import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
-import { hasErrorCode } from '../platform/system-errors.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
+import { asReadError, readIfThere } from './own-files.ts';
 import { runStoppable } from './stoppable.ts';
 
 /** Rows are collected into entries of about this size, because an entry of a tar begins with its length. */
@@ -146,10 +146,12 @@ async function addObjects({ archive, say }: Target, source: Source, uploads: Kep
   const addAll = async (keys: { key: string; length: number }[], stored: Map<string, number>) => {
     for (const { key, length } of keys) {
       if (stored.get(key) !== length) throw missing(key);
-      await archive.add(objectEntry(key), await objects.read(key), length);
+      const content = await objects.read(key).catch(rethrowAsReadError);
+      await archive.add(objectEntry(key), content, length);
     }
   };
-  const marks = await objects.list(MARKS_FOLDER);
+  const list = (folder: string) => objects.list(folder).catch(rethrowAsReadError);
+  const marks = await list(MARKS_FOLDER);
   await addAll(
     [...marks].map(([key, length]) => ({ key, length })),
     marks,
@@ -157,19 +159,16 @@ async function addObjects({ archive, say }: Target, source: Source, uploads: Kep
   for (const [index, upload] of uploads.entries()) {
     say(`Copying the files of upload ${index + 1} of ${uploads.length}`);
     const kept = await selectKeptObjects(database.queries, upload);
-    await addAll(kept, await objects.list(upload.upload_id));
+    await addAll(kept, await list(upload.upload_id));
   }
+}
+
+function rethrowAsReadError(cause: unknown): never {
+  throw asReadError(cause);
 }
 
 function missing(key: string): StartError {
   return new StartError(
     `The uploaded file ${key} is missing in the storage, or has another size: run this on the machine of the uploaded files, with the settings of "muster serve".`,
   );
-}
-
-async function readIfThere(path: string): Promise<Buffer | undefined> {
-  return await readFile(path).catch((error: unknown) => {
-    if (hasErrorCode(error, 'ENOENT')) return undefined;
-    throw error;
-  });
 }

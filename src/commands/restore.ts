@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { openProgress, percent } from '../cli/progress-line.ts';
@@ -7,7 +6,7 @@ import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { SET_ALL_RESTING } from '../features/machines/store.ts';
 import { FORGET_UNFINISHED } from '../features/uploads/store.ts';
-import { type ArchiveEntry, readArchive } from '../platform/backup/archive-reader.ts';
+import { type ArchiveEntry, readArchive, throwIfUnreadable } from '../platform/backup/archive-reader.ts';
 import { parseEntryName } from '../platform/backup/entries.ts';
 import { type BackupHeader, readHeader } from '../platform/backup/header.ts';
 import { type DataDirectory, openDataDirectory } from '../platform/data-directory.ts';
@@ -23,6 +22,7 @@ import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { hasErrorCode } from '../platform/system-errors.ts';
 import type { CommandOutput } from './command-output.ts';
+import { readIfThere } from './own-files.ts';
 import { runStoppable } from './stoppable.ts';
 
 /** A backup that was found to be complete. */
@@ -94,6 +94,7 @@ async function sizeOf(path: string): Promise<number> {
     (cause: unknown) => {
       if (hasErrorCode(cause, 'ENOENT'))
         throw new StartError(`There is no file ${path}: name one that "muster backup" wrote.`, { cause });
+      throwIfUnreadable(path, cause);
       throw cause;
     },
   );
@@ -132,7 +133,7 @@ async function restoreFiles(
 async function restoreDataFile(data: DataDirectory, name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   assert(AUTHORITY_FILES.includes(name), 'a backup has only files of the data directory that it may write');
   const text = Buffer.concat(await Array.fromAsync(content)).toString();
-  const existing = readIfThere(join(data.path, name));
+  const existing = (await readIfThere(join(data.path, name)))?.toString();
   if (existing === undefined) data.writeSecret(name, text);
   else if (existing !== text) throw taken(join(data.path, name), 'with other content');
 }
@@ -167,13 +168,4 @@ async function restoreDatabase(
 
 function otherMachine(node_id: string): string {
   return `This data directory belongs to a machine other than the one that made the backup (${node_id}). Ten minutes after the first start, the servers of that machine are recorded as lost: see "Lost machines" in docs/operating.md.`;
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (hasErrorCode(error, 'ENOENT')) return undefined;
-    throw error;
-  }
 }

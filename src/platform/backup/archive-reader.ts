@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdDecompress } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { assert, StartError } from '../errors.ts';
+import { systemCodeOf } from '../system-errors.ts';
 import { END_ENTRY, EntryDigest } from './archive-end.ts';
 
 const END_BYTES_MAX = 1_024;
@@ -50,11 +51,7 @@ export async function readArchive(
     // If the file cannot be read, that is the cause of the damage.
     tar.destroy();
     await finished_reading;
-    const code = failure instanceof Error && 'code' in failure ? String(failure.code) : '';
-    if (/^E[A-Z]+$/.test(code))
-      throw new StartError(`${path} cannot be read (${code}): check that it exists and this user may read it.`, {
-        cause: failure,
-      });
+    throwIfUnreadable(path, failure);
     throw new StartError(`${path} is not a backup, or is damaged: ${cause.message}. Name another copy.`, {
       cause: failure ?? cause,
     });
@@ -62,6 +59,15 @@ export async function readArchive(
     tar.destroy();
     await finished_reading;
   }
+}
+
+/** Throws StartError if a failure is one of the file. */
+export function throwIfUnreadable(path: string, failure: unknown): void {
+  const code = systemCodeOf(failure);
+  if (code === undefined) return;
+  throw new StartError(`${path} cannot be read (${code}): check that it exists and this user may read it.`, {
+    cause: failure,
+  });
 }
 
 async function readEntries(

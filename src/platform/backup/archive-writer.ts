@@ -8,6 +8,7 @@ import { type Pack, pack } from 'tar-stream';
 import { syncPath } from '../durable.ts';
 import { assert, StartError } from '../errors.ts';
 import { tryLock } from '../libc.ts';
+import { systemCodeOf } from '../system-errors.ts';
 import { END_ENTRY, EntryDigest } from './archive-end.ts';
 import { readArchive } from './archive-reader.ts';
 
@@ -138,11 +139,15 @@ function lockUnfinished(path: string): Disposable {
 }
 
 function asWriteError(path: string, cause: unknown): unknown {
-  const is_of_system = cause instanceof Error && 'syscall' in cause && 'code' in cause;
-  if (!is_of_system) return cause;
-  return new StartError(`The backup cannot be written at ${path} (${cause.code}): name another file, or free space.`, {
-    cause,
-  });
+  const code = systemCodeOf(cause);
+  if (code === undefined) return cause;
+  return new StartError(`The backup cannot be written at ${path} (${code}): ${adviceFor(code)}.`, { cause });
+}
+
+function adviceFor(code: string): string {
+  if (code === 'ENOSPC' || code === 'EDQUOT') return 'free space, or name a file on another disk';
+  if (code === 'ENOENT') return 'create its folder, or name another file';
+  return 'let this user write there, or name another file';
 }
 
 function rethrowAsWriteError(path: string): (cause: unknown) => never {
