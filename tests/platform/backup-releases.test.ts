@@ -117,3 +117,30 @@ test('restore: a backup of an earlier release gets the tables of that release, w
     output: 'The database has the tables of a later release than the backup: use an empty database.\n',
   });
 }, 300_000);
+
+test('backup: a database of a much earlier release, with an upload, is backed up and restored', async () => {
+  const KEPT = 18;
+  const file = join(folder.path, 'much-earlier');
+  await using earlier = await openRelease('0.0.1', (migrations) =>
+    writeEarlierRelease(migrations, journal.entries.length - KEPT),
+  );
+  // Releases were not recorded then.
+  await earlier.database.queries.execute(sql`alter table migrations drop column release`);
+  const [upload_id, object_id] = [crypto.randomUUID(), crypto.randomUUID()];
+  await earlier.database.queries.execute(sql`
+    insert into uploads (upload_id, kind, is_multipart, content_length, create_ts, complete_ts)
+    values (${upload_id}, 'group_avatar', false, 7, now(), now())`);
+  await earlier.database.queries.execute(sql`
+    insert into upload_files (upload_id, file_number, path, content_length, receipts)
+    values (${upload_id}, 0, 'a.png', 7, array[${object_id}::uuid])`);
+  const object = join('objects', upload_id, `0.0.${object_id}`);
+  await Bun.write(join(earlier.home.data_directory, object), 'content');
+  const made = await runOn(earlier.home, 'backup', file);
+  expect(made).toEqual({ exit_code: 0, output: expect.stringContaining('The backup is ') });
+
+  await using target = await openExternalDatabase();
+  await using home = await makeHome({ DATABASE_URL: target.url });
+  expect(await runOn(home, 'restore', file)).toEqual({ exit_code: 0, output: expect.stringMatching(RESTORED) });
+  expect(await Bun.file(join(home.data_directory, object)).text()).toBe('content');
+  expect((await home.run({ command: commandFor('migrate') })).exit_code).toBe(0);
+}, 300_000);

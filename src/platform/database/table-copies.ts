@@ -141,7 +141,8 @@ async function readMigrations(tx: postgres.TransactionSql): Promise<AppliedMigra
   const [found] = await tx.unsafe(`select from to_regclass('public.${MIGRATIONS}') as id where id is not null`);
   if (!found) return [];
   const rows = await tx.unsafe<{ hash: string; created_at: string; release: string | null }[]>(
-    `select hash, created_at, release from ${MIGRATIONS} order by created_at`,
+    // Earlier releases had no column for the release.
+    `select hash, created_at, to_jsonb(applied) ->> 'release' as release from ${MIGRATIONS} as applied order by created_at`,
   );
   return rows.map(({ hash, created_at, release }) => ({
     hash,
