@@ -50,7 +50,7 @@ export async function backup([file = '']: string[], output: CommandOutput): Prom
   const path = resolve(file);
   return await runStoppable({ not_done: 'The backup was not made', output }, async (signal) => {
     using progress = openProgress();
-    await using source = await openSource(config);
+    await using source = await openSource(config, signal);
     // Only one backup at a time, during which the service removes no uploaded files.
     const work = (_: unknown, lost: AbortSignal) =>
       writeBackup(source, { path, signal: AbortSignal.any([signal, lost]), progress });
@@ -60,11 +60,11 @@ export async function backup([file = '']: string[], output: CommandOutput): Prom
   });
 }
 
-async function openSource(config: Config): Promise<Source> {
+async function openSource(config: Config, signal: AbortSignal): Promise<Source> {
   const { data_directory, s3 } = config;
   await using opened = new AsyncDisposableStack();
-  const database = await openOwnDatabase(config, opened);
-  const objects = s3 ? await openS3Objects(s3) : createDiskObjects(join(data_directory, 'objects'));
+  const database = await openOwnDatabase(config, opened, signal);
+  const objects = s3 ? await openS3Objects(s3, { signal }) : createDiskObjects(join(data_directory, 'objects'));
   const everything = opened.move();
   return { database, objects, data_directory, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }

@@ -15,7 +15,7 @@ export async function migrate(_: string[], output: CommandOutput): Promise<numbe
   const config = takeConfig();
   return await runStoppable({ not_done: 'The database was not migrated', output }, async (signal) => {
     using data = openDataDirectory(config.data_directory);
-    await using database = await openConfiguredDatabase(config, data, createLog(config.log));
+    await using database = await openConfiguredDatabase(config, data, createLog(config.log), { signal });
     await migrateDatabase(database, { signal });
     output.show({ version: VERSION }, 'The database is up to date with this release.');
   });

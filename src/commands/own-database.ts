@@ -9,12 +9,16 @@ import { createLog } from '../platform/events.ts';
 
 const POOL = 2;
 
-/** Opens the database of this machine's service, whether the service runs or not. Throws StartError if there is none. */
+/**
+ * Opens the database of this machine's service, whether the service runs or not. Throws StartError if there is none; the
+ * reason of the signal if it is aborted meanwhile.
+ */
 export async function openOwnDatabase(
   { data_directory, database_url, log }: Config,
   closing: AsyncDisposableStack,
+  signal: AbortSignal,
 ): Promise<Database> {
-  if (database_url !== undefined) return closing.use(await connectDatabase({ url: database_url }, POOL));
+  if (database_url !== undefined) return closing.use(await connectDatabase({ url: database_url }, POOL, signal));
   const directory = join(data_directory, 'postgres');
   if (!existsSync(join(directory, 'cluster'))) {
     throw new StartError(
@@ -22,7 +26,8 @@ export async function openOwnDatabase(
     );
   }
   const data = openUnlessInUse(data_directory);
-  if (!data) return closing.use(await connectRunningEmbedded(directory, POOL));
+  if (!data) return closing.use(await connectRunningEmbedded(directory, POOL, signal));
   closing.use(data);
-  return closing.use(await openConfiguredDatabase({ database_url, database_pool: POOL }, data, createLog(log)));
+  const configured = { database_url, database_pool: POOL };
+  return closing.use(await openConfiguredDatabase(configured, data, createLog(log), { signal }));
 }

@@ -47,11 +47,11 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
     for (const { name } of foreign) terminal.say(`The table ${name} is not Muster's, and is not restored.`);
     const contents = { migrations: header.migrations, tables };
     using data = openDataDirectory(config.data_directory, header.node_id);
-    await using database = await openConfiguredDatabase(config, data, createLog(config.log));
+    await using database = await openConfiguredDatabase(config, data, createLog(config.log), { signal });
     const work = async (_: unknown, lost: AbortSignal) => {
       const stopped = AbortSignal.any([signal, lost]);
       await assertFillable(database, contents);
-      await restoreFiles(backup, { data, objects: await openObjects(config, data) }, stopped);
+      await restoreFiles(backup, { data, objects: await openObjects(config, data, stopped) }, stopped);
       stopped.throwIfAborted();
       await migrateAsFarAs(database, header, stopped);
       await restoreDatabase(backup, { database, contents }, stopped);
@@ -100,8 +100,12 @@ async function sizeOf(path: string): Promise<number> {
   );
 }
 
-async function openObjects({ s3, disk_reserve_bytes }: Config, data: DataDirectory): Promise<Objects> {
-  if (s3) return await openS3Objects(s3);
+async function openObjects(
+  { s3, disk_reserve_bytes }: Config,
+  data: DataDirectory,
+  signal: AbortSignal,
+): Promise<Objects> {
+  if (s3) return await openS3Objects(s3, { signal });
   const events = { emit() {} };
   const space = createDiskSpace({ directory: data.path, reserve_bytes: disk_reserve_bytes, events });
   return createDiskObjects(data.folder('objects'), space);

@@ -14,7 +14,7 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
   const config = takeConfig();
   return await runStoppable({ not_done: 'The database was not checked', output }, async (signal) => {
     await using opened = new AsyncDisposableStack();
-    const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened), signal);
+    const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened, signal), signal);
     const database = release === undefined ? 'the database' : `the database, of Muster ${release},`;
     output.show(
       { version: VERSION, database_version: release, pending_migrations: pending_count },

@@ -72,18 +72,22 @@ export async function connectEmbedded(options: EmbeddedOptions, pool_max: number
   const embedded = { directory: options.directory, is_root: process.getuid?.() === 0 };
   const address = await requirePassword(server, embedded);
   const describeProblem = describeEmbeddedProblem(options.directory);
-  const database = opened.use(await connectUsable(address, pool_max, { describeProblem }));
+  const database = opened.use(await connectUsable(address, pool_max, { signal: options.signal, describeProblem }));
   const everything = opened.move();
   return { ...database, [Symbol.asyncDispose]: () => everything.disposeAsync() };
 }
 
 /** Connects to the embedded PostgreSQL that another process runs. Throws StartError if none runs. */
-export async function connectRunningEmbedded(directory: string, pool_max: number): Promise<Database> {
+export async function connectRunningEmbedded(
+  directory: string,
+  pool_max: number,
+  signal: AbortSignal,
+): Promise<Database> {
   const connection = findEmbeddedPostgres(directory);
   if (!connection) throw new StartError(`No PostgreSQL runs in ${directory} yet: repeat this once Muster is ready.`);
   const password = readEmbeddedPassword(directory);
   const address = { ...connection, ...(password === undefined ? {} : { password }) };
-  return await connectUsable(address, pool_max, { describeProblem: describeEmbeddedProblem(directory) });
+  return await connectUsable(address, pool_max, { signal, describeProblem: describeEmbeddedProblem(directory) });
 }
 
 function openAt(address: DatabaseAddress, pool_max: number): Database {
