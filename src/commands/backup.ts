@@ -21,7 +21,7 @@ import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
 import { asReadError, readIfThere } from './own-files.ts';
-import { runStoppable } from './stoppable.ts';
+import { runStoppable, sayThatItWaits } from './stoppable.ts';
 
 /** Rows are collected into entries of about this size, because an entry of a tar begins with its length. */
 const PIECE_BYTES = 4 * 1024 ** 2;
@@ -54,7 +54,7 @@ export async function backup([file = '']: string[], output: CommandOutput): Prom
     // Only one backup at a time, during which the service removes no uploaded files.
     const work = (_: unknown, lost: AbortSignal) =>
       writeBackup(source, { path, signal: AbortSignal.any([signal, lost]), progress });
-    await source.database.exclusively(LOCKS.backup, work, signal);
+    await source.database.exclusively(LOCKS.backup, work, { signal, onWait: sayThatItWaits });
     const { size: bytes } = await stat(path);
     output.show({ file: path, bytes }, `The backup is ${path} (${showBytes(bytes)}). It contains secret keys.`);
   });

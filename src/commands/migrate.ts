@@ -5,7 +5,7 @@ import { migrateDatabase } from '../platform/database/migrate.ts';
 import { createLog } from '../platform/events.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
-import { runStoppable } from './stoppable.ts';
+import { runStoppable, sayThatItWaits } from './stoppable.ts';
 
 /**
  * Migrates the database without serving, for example before several processes start. Fails if the database is not
@@ -16,7 +16,7 @@ export async function migrate(_: string[], output: CommandOutput): Promise<numbe
   return await runStoppable({ not_done: 'The database was not migrated', output }, async (signal) => {
     using data = openDataDirectory(config.data_directory);
     await using database = await openConfiguredDatabase(config, data, createLog(config.log), { signal });
-    await migrateDatabase(database, { signal });
+    await migrateDatabase(database, { signal, onWait: sayThatItWaits });
     output.show({ version: VERSION }, 'The database is up to date with this release.');
   });
 }

@@ -23,7 +23,7 @@ import { openS3Objects } from '../platform/objects/s3.ts';
 import { hasErrorCode } from '../platform/system-errors.ts';
 import type { CommandOutput } from './command-output.ts';
 import { readIfThere } from './own-files.ts';
-import { runStoppable } from './stoppable.ts';
+import { runStoppable, sayThatItWaits } from './stoppable.ts';
 
 /** A backup that was found to be complete. */
 interface Backup {
@@ -53,10 +53,10 @@ export async function restore([file = '']: string[], output: CommandOutput): Pro
       await assertFillable(database, contents);
       await restoreFiles(backup, { data, objects: await openObjects(config, data, stopped) }, stopped);
       stopped.throwIfAborted();
-      await migrateAsFarAs(database, header, stopped);
+      await migrateAsFarAs(database, header, { signal: stopped, onWait: sayThatItWaits });
       await restoreDatabase(backup, { database, contents }, stopped);
     };
-    await database.exclusively(LOCKS.backup, work, signal);
+    await database.exclusively(LOCKS.backup, work, { signal, onWait: sayThatItWaits });
     const { create_ts, node_id } = header;
     const is_other_machine = node_id !== undefined && node_id !== data.node_id;
     if (is_other_machine) console.error(otherMachine(node_id));

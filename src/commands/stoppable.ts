@@ -1,8 +1,13 @@
 import { EXIT } from '../cli/failure.ts';
 import { listenForStop } from '../cli/stop-signals.ts';
+import { terminal } from '../cli/terminal.ts';
 import { describeUnavailability } from '../platform/database/failures.ts';
 import { ServiceError, StartError } from '../platform/errors.ts';
 import type { CommandOutput } from './command-output.ts';
+
+/** Says why a command does nothing yet, if another process holds the lock that it needs. */
+export const sayThatItWaits = (): void =>
+  terminal.say('Waiting for another process that starts, migrates, backs up or restores this database.');
 
 /**
  * Runs work that a signal such as ctrl-C may stop. Returns the exit code. Throws a StartError that begins with `not_done` if

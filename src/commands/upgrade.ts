@@ -5,7 +5,7 @@ import { readUpgrade } from '../platform/database/migrate.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { openOwnDatabase } from './own-database.ts';
-import { runStoppable } from './stoppable.ts';
+import { runStoppable, sayThatItWaits } from './stoppable.ts';
 import { USAGE } from './upgrade-usage.ts';
 
 /** Says what the first start of this release would do to the database. Changes nothing. */
@@ -14,7 +14,8 @@ export async function upgrade(args: string[], output: CommandOutput): Promise<nu
   const config = takeConfig();
   return await runStoppable({ not_done: 'The database was not checked', output }, async (signal) => {
     await using opened = new AsyncDisposableStack();
-    const { release, pending_count } = await readUpgrade(await openOwnDatabase(config, opened, signal), signal);
+    const own_database = await openOwnDatabase(config, opened, signal);
+    const { release, pending_count } = await readUpgrade(own_database, { signal, onWait: sayThatItWaits });
     const database = release === undefined ? 'the database' : `the database, of Muster ${release},`;
     output.show(
       { version: VERSION, database_version: release, pending_migrations: pending_count },

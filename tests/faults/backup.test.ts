@@ -109,7 +109,9 @@ test('commands: one that waits for another process on the database ends at SIGTE
       const launched = home.launch({ command });
       await waitFor(isWaiting, 'it to wait');
       expect(await launched.stop('SIGTERM')).toBe(130);
-      expect(launched.output()).toContain(`${not_done}, because SIGTERM stopped it.`);
+      expect(launched.output()).toBe(
+        `Waiting for another process that starts, migrates, backs up or restores this database.\n${not_done}, because SIGTERM stopped it.\n`,
+      );
     });
   }
   expect(existsSync(folder.file)).toBe(false);

@@ -28,19 +28,18 @@ test('upgrade --check: refuses without a database, and says while the service ru
 }, 300_000);
 
 test('upgrade --check: counts the migrations that an older database lacks, and refuses a newer one', async () => {
-  const { signal } = new AbortController();
   const { queries } = muster.database;
-  expect(await readUpgrade(muster.database, signal)).toEqual({ release: VERSION, pending_count: 0 });
+  expect(await readUpgrade(muster.database)).toEqual({ release: VERSION, pending_count: 0 });
   await queries.execute(sql`create table kept as select * from migrations`);
   try {
     await queries.execute(sql`
       delete from migrations where created_at in (select created_at from kept order by created_at desc limit 2)`);
-    expect(await readUpgrade(muster.database, signal)).toEqual({ release: VERSION, pending_count: 2 });
+    expect(await readUpgrade(muster.database)).toEqual({ release: VERSION, pending_count: 2 });
     await queries.execute(sql`insert into migrations (hash, created_at, release) values ('x', 9999999999999, '9.9.9')`);
-    const { message } = await rejectionOf(StartError, readUpgrade(muster.database, signal));
+    const { message } = await rejectionOf(StartError, readUpgrade(muster.database));
     expect(message).toContain('The database was migrated by Muster 9.9.9');
     await queries.execute(sql`update migrations set release = null where hash = 'x'`);
-    const { message: unknown } = await rejectionOf(StartError, readUpgrade(muster.database, signal));
+    const { message: unknown } = await rejectionOf(StartError, readUpgrade(muster.database));
     expect(unknown).toBe(
       `The database was migrated by a later release of Muster than this Muster ${VERSION}: start that release or a later one, or restore an older backup.`,
     );

@@ -59,7 +59,7 @@ export async function bootstrap(dependencies: BootstrapDependencies): Promise<Bo
       demo,
     };
   };
-  return await database.exclusively(LOCKS.first_start, work, signal);
+  return await database.exclusively(LOCKS.first_start, work, { signal });
 }
 
 /** Creates the demo game. Without room for it on the disk, the service starts without it, and the next start tries again. */

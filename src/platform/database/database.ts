@@ -73,6 +73,14 @@ export interface LockOptions {
   lock_wait_max_ms?: number | undefined;
 }
 
+/** How to wait for an advisory lock. */
+export interface LockWait {
+  /** Ends the wait, which then throws the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** Called once if another process holds the lock. */
+  onWait?: (() => void) | undefined;
+}
+
 type DedicatedOptions = Partial<Deadlines> & LockOptions;
 
 export interface Database extends AsyncDisposable {
@@ -102,13 +110,13 @@ export interface Database extends AsyncDisposable {
   /**
    * Runs work under an advisory lock of PostgreSQL, which one process on the database holds at a time. `connection` is the
    * connection that holds it. Throws DATABASE_BUSY if another process holds it for 15 minutes, or PostgreSQL does not
-   * answer. `signal` ends the wait for the lock, which then throws its reason. If the connection is lost, and with it the
-   * lock, `lost` is aborted, the connection is not replaced, and this throws DATABASE_UNAVAILABLE once the work has ended.
+   * answer. If the connection is lost, and with it the lock, `lost` is aborted, the connection is not replaced, and this
+   * throws DATABASE_UNAVAILABLE once the work has ended.
    */
   exclusively<Result>(
     lock: number,
     work: (connection: PostgresJsDatabase, lost: AbortSignal) => Promise<Result>,
-    signal?: AbortSignal,
+    waiting?: LockWait,
   ): Promise<Result>;
   /** Opens one connection without deadlines, to copy whole tables. The caller ends it. */
   openCopyConnection(): postgres.Sql;
@@ -163,7 +171,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
         await withQueryDeadline(check(), deadlines, {});
       };
     },
-    async exclusively(lock, work, signal) {
+    async exclusively(lock, work, waiting = {}) {
       const lost = new AbortController();
       let is_working = false;
       const onclose = () => {
@@ -174,7 +182,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       };
       const client_of_lock = connect(address, 1, { ...EXCLUSIVE, onclose });
       try {
-        await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock, signal);
+        await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock, waiting);
         is_working = true;
         const long_deadlines = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
         const all_deadlines = { ...deadlines, ...long_deadlines };
@@ -198,7 +206,8 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
  * Takes an advisory lock for long work on this connection. Asks for it by short statements, because one that waits for the
  * lock looks like one that a frozen server never answers.
  */
-async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: AbortSignal): Promise<void> {
+async function takeLock(connection: PostgresJsDatabase, lock: number, { signal, onWait }: LockWait): Promise<void> {
+  let is_waiting = false;
   const give_up_at = performance.now() + EXCLUSIVE_TIMEOUT_MS;
   while (performance.now() < give_up_at) {
     signal?.throwIfAborted();
@@ -206,6 +215,8 @@ async function takeLock(connection: PostgresJsDatabase, lock: number, signal?: A
       sql`select pg_try_advisory_lock(${lock}) as has_lock`,
     );
     if (row?.has_lock) return;
+    if (!is_waiting) onWait?.();
+    is_waiting = true;
     await Bun.sleep(LOCK_RETRY_EVERY_MS);
   }
   const cause = Object.assign(new Error('another process holds the lock'), { code: 'LOCK_HELD' });

@@ -8,7 +8,7 @@ import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import { findAsset } from '../assets.ts';
 import { StartError } from '../errors.ts';
 import { VERSION } from '../version.ts';
-import { type Database, LOCKS } from './database.ts';
+import { type Database, LOCKS, type LockWait } from './database.ts';
 import { isForbidden } from './failures.ts';
 import type { AppliedMigration, Contents, TableShape } from './table-copies.ts';
 
@@ -22,10 +22,7 @@ interface Migrations {
   folder: string;
 }
 
-interface MigrateOptions extends Partial<Migrations> {
-  /** Ends the wait for another process that migrates. */
-  signal?: AbortSignal | undefined;
-}
+type MigrateOptions = Partial<Migrations> & LockWait;
 
 /**
  * Migrates the database to this release. Several processes may call it at the same time: the first one migrates under a
@@ -35,7 +32,7 @@ interface MigrateOptions extends Partial<Migrations> {
  */
 export async function migrateDatabase(
   database: Database,
-  { version = VERSION, folder = findAsset('drizzle'), signal }: MigrateOptions = {},
+  { version = VERSION, folder = findAsset('drizzle'), ...waiting }: MigrateOptions = {},
 ): Promise<void> {
   const work = async (connection: PostgresJsDatabase) => {
     // A migration that waits for a table, as behind a backup, makes all later statements of the table wait behind it.
@@ -46,7 +43,7 @@ export async function migrateDatabase(
     await recordRelease(connection, version);
   };
   try {
-    await database.exclusively(LOCKS.migration, work, signal);
+    await database.exclusively(LOCKS.migration, work, waiting);
   } catch (cause) {
     if (!isForbidden(cause)) throw cause;
     const what =
@@ -62,7 +59,7 @@ export async function migrateDatabase(
 export async function migrateAsFarAs(
   database: Database,
   { version, migrations }: { version: string; migrations: AppliedMigration[] },
-  signal: AbortSignal,
+  waiting: LockWait,
 ): Promise<void> {
   const folder = findAsset('drizzle');
   assertKnown({ version, migrations }, folder);
@@ -70,7 +67,7 @@ export async function migrateAsFarAs(
   const partial = await mkdtemp(join(tmpdir(), 'muster-migrations-'));
   try {
     await copyMigrations({ from: folder, to: partial, last });
-    await migrateDatabase(database, { version, folder: partial, signal });
+    await migrateDatabase(database, { version, folder: partial, ...waiting });
   } finally {
     await rm(partial, { recursive: true, force: true });
   }
@@ -131,7 +128,7 @@ interface Upgrade {
 }
 
 /** Says what this release would do to a database. Changes nothing. Throws StartError if a newer one has migrated it. */
-export async function readUpgrade(database: Database, signal: AbortSignal): Promise<Upgrade> {
+export async function readUpgrade(database: Database, waiting?: LockWait): Promise<Upgrade> {
   const folder = findAsset('drizzle');
   const read = async (connection: PostgresJsDatabase) => {
     await assertNotNewer(connection, { version: VERSION, folder });
@@ -143,7 +140,7 @@ export async function readUpgrade(database: Database, signal: AbortSignal): Prom
     const pending = known.filter(({ folderMillis }) => folderMillis > Number(last?.created_at ?? 0));
     return { release: last?.release ?? undefined, pending_count: pending.length };
   };
-  return await database.exclusively(LOCKS.migration, read, signal);
+  return await database.exclusively(LOCKS.migration, read, waiting);
 }
 
 /** Throws if the database has migrations that this release does not know. */
