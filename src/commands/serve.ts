@@ -5,6 +5,7 @@ import { createLog } from '../platform/events.ts';
 import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
+import { closeInTime } from './closing.ts';
 import { allowMoreFetches } from './more-fetches.ts';
 import { stopServers } from './stop-servers.ts';
 
@@ -53,9 +54,7 @@ async function serveUntil(stop_requested: Promise<StopSignal>): Promise<number> 
     );
     await stopServers(service, events);
   }
-  const within_ms = STOP_WITHIN_MS + config.gateway.drain_ms;
-  const is_closed = await closeInTime(service, within_ms);
-  if (!is_closed) events.emit({ event: 'service_stopped_late', after_ms: within_ms });
+  const is_closed = await closeInTime(service, { within_ms: STOP_WITHIN_MS + config.gateway.drain_ms, events });
   await log.flush();
   return is_closed ? 0 : 1;
 }
@@ -73,15 +72,6 @@ async function openUnlessStopped(
     events.emit({ event: 'service_stopping', reason: signal.reason });
     return undefined;
   }
-}
-
-/** Closes the service. Returns false if that takes too long; then the next start cleans up as after a crash. */
-async function closeInTime(service: Service, within_ms: number): Promise<boolean> {
-  const late = Promise.withResolvers<false>();
-  const timer = setTimeout(() => late.resolve(false), within_ms);
-  const is_closed = await Promise.race([service[Symbol.asyncDispose]().then(() => true), late.promise]);
-  clearTimeout(timer);
-  return is_closed;
 }
 
 async function greeting(config: Config, service: Service): Promise<string> {
