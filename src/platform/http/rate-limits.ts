@@ -1,11 +1,11 @@
 import type { Events } from '../events.ts';
+import type { CallerKey } from '../limits/caller-slots.ts';
 import type { Verdict } from '../limits/counters.ts';
 import { averagePerMinute, inEachMinute, type Limit } from '../limits/limit.ts';
 import { assertWithin, type Limits } from '../limits/limits.ts';
 import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
 import { countingKeyOf, createMachineAddressCheck } from '../networks.ts';
 import { type Caller, type CallerKind, nameCaller } from '../tokens/caller.ts';
-import type { CallerKey } from '../watch/caller-slots.ts';
 
 /**
  * The limit of polls with an index of one caller. With a shared token, that is all players behind one address. It is high,

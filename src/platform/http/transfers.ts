@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts';
+import { CallerSlots } from '../limits/caller-slots.ts';
 import { countingKeyOf } from '../networks.ts';
-import { CallerSlots } from '../watch/caller-slots.ts';
 import { observeBody } from './observed-body.ts';
 
 /** The limit of one address, or of an IPv6 /64. Many players may share it, and a browser has a few transfers for each. */

@@ -8,7 +8,8 @@ import { isOwnHeader } from './target.ts';
 const HEADERS_BYTES_MAX = 16_384;
 /** Interim answers (status 100 to 199) before the final one. */
 const INTERIM_ANSWERS_MAX = 8;
-const CONNECT_TO_MAX = 4;
+/** How many addresses of the target are tried, in order. */
+const ADDRESSES_MAX = 4;
 
 /** A POST, with the addresses that it may connect to. */
 export interface Post {
@@ -118,7 +119,7 @@ async function readAnswer(response: IncomingMessage, bytes_max: number): Promise
 
 /** Returns a lookup that resolves every name to these addresses. */
 function pinTo(addresses: string[]): LookupFunction {
-  const found = addresses.slice(0, CONNECT_TO_MAX).map((address) => ({ address, family: isIP(address) }));
+  const found = addresses.slice(0, ADDRESSES_MAX).map((address) => ({ address, family: isIP(address) }));
   const [first = { address: '', family: 0 }] = found;
   return (_name, { all }, answer) => (all ? answer(null, found) : answer(null, first.address, first.family));
 }

@@ -90,9 +90,9 @@ export const CLOSE = {
   too_long: 1009,
   /** The service stops; connect again in a moment. */
   restarting: 1012,
-  /** The token did not come in time, is invalid, or has expired. */
+  /** The token did not come in time, is invalid, belongs to another caller, or has expired. */
   unauthorized: 4401,
-  /** The client sent too many frames, or has too many sockets. */
+  /** The client sent too many frames or invalid tokens, or has too many sockets. */
   too_many: 4429,
   /** The client did not read for too long. */
   too_slow: 4410,

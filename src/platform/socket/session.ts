@@ -119,7 +119,7 @@ export class Session {
     }
   }
 
-  /** Called when the send buffer is empty: subscriptions can catch up. */
+  /** Called when some of what was buffered has been sent: subscriptions with nothing left to read can catch up. */
   drain(): void {
     this.#unread_since = undefined;
     for (const { catchUp } of this.#subscriptions.values()) catchUp?.();

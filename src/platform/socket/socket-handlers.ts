@@ -11,7 +11,7 @@ const FRAME_BYTES_MAX = 1024 ** 2;
 export interface SocketHandler {
   open(socket: ServerWebSocket<SocketHandler>): void;
   message(data: string | Uint8Array): void;
-  /** The send buffer is empty. */
+  /** Some of what was buffered has been sent. */
   drain(): void;
   close(code: number, reason: string): void;
 }

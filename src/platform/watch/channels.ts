@@ -12,7 +12,7 @@ import type { View } from './views.ts';
 
 /**
  * Maximum number of channels and topics to keep without listeners, because clients poll again right after each answer. The
- * feed reads the versions of all topics again and again, so a channel counts with each of its topics.
+ * feed reads the versions of all topics again and again, so the size of a channel is one more than the number of its topics.
  */
 const IDLE_MAX = 4_000;
 

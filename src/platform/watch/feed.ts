@@ -8,7 +8,10 @@ import { readVersions } from './versions.ts';
 const RECHECK_EVERY_MS = 5_000;
 const TOPICS_PER_QUERY_MAX = 1_000;
 
-/** Called when a topic has changed. The version is a hint: a later one may have been announced before. */
+/**
+ * Called when a topic has changed. The version may be lower than one that was passed before: notifications may be late, and
+ * reads may be ahead of them.
+ */
 type OnChange = (version: number) => void;
 
 /**

@@ -21,11 +21,9 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
   let snapshots = new Map<number | undefined, Snapshot>();
   /** The highest version of each topic in notifications. */
   const announced = new Map<string, number>();
-  /**
-   * The number of notifications whose version was lower than the known one, and how many of them came before the newest
-   * read.
-   */
+  /** How many notifications had a lower version than the known one. */
   let falls = 0;
+  /** How many of them had come when the newest read began. */
   let falls_read = 0;
   let reads_begun = 0;
   let newest_read = 0;

@@ -47,7 +47,10 @@ export interface WatchableRows<Key> {
   read(key: Key): Promise<RowsState>;
 }
 
-/** The answer of a GET, which can be read repeatedly. Views with the same name have the same content. */
+/**
+ * The answer of a GET, which can be read repeatedly. Views with the same name have the same content, once its route has
+ * completed the name.
+ */
 export type View<Body extends object = object> = { name: string; topics: string[] } & (
   | { kind: 'state'; read(): Promise<Body> }
   | { kind: 'rows'; read(): Promise<RowsState> }
@@ -83,7 +86,7 @@ function readState<Key, State>(watchable: Watchable<Key, State>, key: Key): Prom
 
 /**
  * Returns the view of a state: the body of an answer without its `watch`. `toBody` must depend only on the state, because
- * all callers with the same key share the body.
+ * all callers of a route with the same key share the body. (`viewOf` in http/pipeline.ts adds the route to the name.)
  */
 export function watchState<Key, State, Body extends object>(
   watchable: Watchable<Key, State>,

@@ -1,6 +1,6 @@
 import type { Queries } from '../database/database.ts';
 import { ServiceError } from '../errors.ts';
-import { type CallerKey, CallerSlots, readCallerKey } from './caller-slots.ts';
+import { type CallerKey, CallerSlots, readCallerKey } from '../limits/caller-slots.ts';
 import { type Channels, createChannels } from './channels.ts';
 import { type Feed, subscribeAll } from './feed.ts';
 import { readEpoch } from './versions.ts';
