@@ -63,3 +63,20 @@ export class Timeouts<Work> {
     if (this.#unfinished.remove(unfinished)) this.#onTimeout(unfinished.item.work);
   }
 }
+
+/** Waits for work, but only until the signal is aborted. Then throws the failure, by default the reason of the signal. */
+export async function orAborted<Result>(
+  work: PromiseLike<Result>,
+  signal: AbortSignal,
+  toFailure: () => unknown = () => signal.reason,
+): Promise<Result> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(toFailure());
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([promise, work]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

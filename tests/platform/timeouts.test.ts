@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { Timeouts } from '../../src/platform/timeouts.ts';
+import { orAborted, Timeouts } from '../../src/platform/timeouts.ts';
 import { waitFor } from '../support/wait.ts';
 
 const TIMEOUT_MS = 20;
@@ -62,4 +62,21 @@ test('timeouts: finished work does not time out', async () => {
   timeouts.finish(unfinished);
   await waitFor(() => ended.length > 0, 'the kept work to time out');
   expect(ended).toEqual(['kept']);
+});
+
+test('timeouts: work is awaited until a signal is aborted, before or during it', async () => {
+  const aborting = new AbortController();
+  expect(await orAborted(Promise.resolve('done'), aborting.signal)).toBe('done');
+  const failure = new Error('the work failed');
+  await expect(orAborted(Promise.reject(failure), aborting.signal)).rejects.toBe(failure);
+  const { promise } = Promise.withResolvers<never>();
+  const waiting = [orAborted(promise, aborting.signal), orAborted(promise, aborting.signal, () => failure)];
+  aborting.abort('stopped');
+  const late = orAborted(promise, aborting.signal);
+  const outcomes = await Promise.allSettled([...waiting, late]);
+  expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason)).toEqual([
+    'stopped',
+    failure,
+    'stopped',
+  ]);
 });

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { DataDirectory } from '../data-directory.ts';
 import { ServiceError, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
+import { orAborted } from '../timeouts.ts';
 import { type Database, type DatabaseAddress, openDatabase } from './database.ts';
 import { type EmbeddedOptions, type EmbeddedPostgres, findEmbeddedPostgres, openEmbeddedPostgres } from './embedded.ts';
 import { passwordFile, readEmbeddedPassword, replaceLostPassword, requirePassword } from './embedded-password.ts';
@@ -59,7 +60,11 @@ interface Failure {
 async function connectUsable(address: DatabaseAddress, pool_max: number, options: ConnectOptions): Promise<Database> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openAt(address, pool_max));
-  await assertUsable(database, options);
+  if ((await readVersion(database, options)) < VERSION_MIN) {
+    throw new StartError(
+      'The PostgreSQL at DATABASE_URL is older than version 15: use a newer one, or unset DATABASE_URL to use the embedded one.',
+    );
+  }
   opened.move();
   return database;
 }
@@ -114,7 +119,8 @@ async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres>
   }
 }
 
-async function assertUsable({ queries }: Database, { signal, describeProblem }: ConnectOptions): Promise<void> {
+/** Returns the version of the server, as in `server_version_num`. Names the failure if there is none. */
+async function readVersion({ queries }: Database, { signal, describeProblem }: ConnectOptions): Promise<number> {
   const reading = queries.execute<{ version: number }>(
     sql`select current_setting('server_version_num')::int as version`,
   );
@@ -124,25 +130,17 @@ async function assertUsable({ queries }: Database, { signal, describeProblem }: 
     if (findRefusal(failure) === undefined && isUnavailable(cause)) throw cause;
     throw new StartError(describeProblem(failure), { cause });
   });
-  if ((row?.version ?? 0) < VERSION_MIN) {
-    throw new StartError(
-      'The PostgreSQL at DATABASE_URL is older than version 15: use a newer one, or unset DATABASE_URL to use the embedded one.',
-    );
-  }
+  return row?.version ?? 0;
 }
 
 /** Throws DATABASE_BUSY if there is no answer in time. After some failures the driver keeps connecting forever. */
 async function answerInTime<Answer>(answer: PromiseLike<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new ServiceError('DATABASE_BUSY', {})), ANSWERS_WITHIN_MS);
-  const abandon = () => late.reject(signal?.reason);
-  signal?.addEventListener('abort', abandon);
-  if (signal?.aborted) abandon();
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new ServiceError('DATABASE_BUSY', {})), ANSWERS_WITHIN_MS);
   try {
-    return await Promise.race([answer, late.promise]);
+    return await orAborted(answer, signal ? AbortSignal.any([late.signal, signal]) : late.signal);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', abandon);
   }
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { S3Client } from 'bun';
 import { ServiceError } from '../errors.ts';
+import { orAborted } from '../timeouts.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import type { S3Settings } from './s3-settings.ts';
 
@@ -61,18 +62,13 @@ export function createS3Requests(settings: S3Settings, idle_ms: number): S3Reque
     async list({ signal, ...options }) {
       // Bun's client cannot abort a request, so a late one is abandoned.
       const idle = createIdleTimeout(idle_ms);
-      const late = Promise.withResolvers<never>();
-      idle.signal.addEventListener('abort', () => late.reject(idle.signal.reason));
-      const abandon = () => late.reject(signal?.reason);
-      signal?.addEventListener('abort', abandon);
-      if (signal?.aborted) abandon();
+      const abandoned = signal ? AbortSignal.any([idle.signal, signal]) : idle.signal;
       idle.start();
       try {
-        return await Promise.race([lister.list(options), late.promise]);
+        return await orAborted(lister.list(options), abandoned);
       } catch (error) {
         throw unavailable(`LIST ${options.prefix}`, error);
       } finally {
-        signal?.removeEventListener('abort', abandon);
         idle.stop();
       }
     },

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { dns } from 'bun';
+import { orAborted } from '../timeouts.ts';
 import {
   type Endpoint,
   isOwnAddress,
@@ -132,23 +133,6 @@ export function createOutbound(options: OutboundOptions) {
       }
     },
   };
-}
-
-/** Waits for the work. Throws the failure as soon as the signal is aborted. */
-async function orAborted<Result>(
-  work: Promise<Result>,
-  signal: AbortSignal,
-  failure: () => OutboundFailure,
-): Promise<Result> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(failure());
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, work]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }
 
 function parseTarget(target: string): URL {
