@@ -46,9 +46,9 @@ async function measurePostgres(opened: AsyncDisposableStack): Promise<void> {
     for (const pid of findProcessesOf(directory)) signalProcess(pid, 'SIGQUIT');
     await rm(directory, { recursive: true, force: true });
   });
-  const files_directory = join(directory, 'files');
-  await mkdir(files_directory, { mode: 0o755 });
-  const options = { directory, files_directory, is_durable: true, events: { emit() {} } };
+  const programs_directory = join(directory, 'files');
+  await mkdir(programs_directory, { mode: 0o755 });
+  const options = { directory, programs_directory, is_durable: true, events: { emit() {} } };
   for (const list of [first, later]) {
     const started = performance.now();
     const server = await openEmbeddedPostgres(options);

@@ -107,7 +107,7 @@ describe('the embedded PostgreSQL of a service that is not root', () => {
     const { directory } = postgres_directory;
     const file = join(directory, 'pgpass');
     writeFileSync(file, '*:*:*:muster:of-another-time\n');
-    const options = { directory, files_directory: await sharedFiles(), is_durable: false, events: { emit() {} } };
+    const options = { directory, programs_directory: await sharedFiles(), is_durable: false, events: { emit() {} } };
     expect((await rejectionOf(StartError, connectEmbedded(options, 2))).message).toBe(
       `The embedded PostgreSQL does not accept the password in ${file}: remove that file, and start Muster again.`,
     );

@@ -25,8 +25,8 @@ import { waitFor } from '../support/wait.ts';
 const NOTHING = { emit() {} };
 
 /** Returns the message that the operator reads. */
-async function startRefusal({ directory }: PostgresDirectory, files_directory: string): Promise<string> {
-  const opening = connectEmbedded({ directory, files_directory, is_durable: false, events: NOTHING }, 2);
+async function startRefusal({ directory }: PostgresDirectory, programs_directory: string): Promise<string> {
+  const opening = connectEmbedded({ directory, programs_directory, is_durable: false, events: NOTHING }, 2);
   return (await rejectionOf(StartError, opening)).message;
 }
 
@@ -163,13 +163,13 @@ describe('embedded PostgreSQL: does not start, and says why,', () => {
   test('if its programs cannot be executed', async () => {
     rmSync(postgres_directory.cluster, { recursive: true });
     const real = await sharedFiles();
-    const files_directory = join(postgres_directory.directory, 'files');
-    mkdirSync(join(files_directory, POSTGRES_FILES_VERSION, 'bin'), { recursive: true });
-    symlinkSync(join(real, POSTGRES_FILES_VERSION, 'lib'), join(files_directory, POSTGRES_FILES_VERSION, 'lib'));
-    const initdb = join(files_directory, POSTGRES_FILES_VERSION, 'bin/initdb');
+    const programs_directory = join(postgres_directory.directory, 'files');
+    mkdirSync(join(programs_directory, POSTGRES_FILES_VERSION, 'bin'), { recursive: true });
+    symlinkSync(join(real, POSTGRES_FILES_VERSION, 'lib'), join(programs_directory, POSTGRES_FILES_VERSION, 'lib'));
+    const initdb = join(programs_directory, POSTGRES_FILES_VERSION, 'bin/initdb');
     writeFileSync(initdb, '#!/bin/sh\necho this machine is too old >&2\nexit 1\n');
     chmodSync(initdb, 0o755);
-    const message = await startRefusal(postgres_directory, files_directory);
+    const message = await startRefusal(postgres_directory, programs_directory);
     expect(message).toStartWith(
       'The embedded PostgreSQL does not run here: correct the problem below, or set DATABASE_URL',
     );

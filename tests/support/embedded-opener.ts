@@ -1,10 +1,10 @@
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 
 // A process that opens the embedded PostgreSQL, prints its process id, and stays until it is killed.
-const [directory = '', files_directory = '', is_durable] = process.argv.slice(2);
+const [directory = '', programs_directory = '', is_durable] = process.argv.slice(2);
 await openEmbeddedPostgres({
   directory,
-  files_directory,
+  programs_directory,
   is_durable: is_durable === 'true',
   events: {
     emit(event) {

@@ -14,7 +14,7 @@ import { findProcessesOf } from './processes.ts';
 import { makeDataDirectory } from './service.ts';
 import { waitFor } from './wait.ts';
 
-type OpenOptions = Partial<Omit<EmbeddedOptions, 'files_directory' | 'events'>>;
+type OpenOptions = Partial<Omit<EmbeddedOptions, 'programs_directory' | 'events'>>;
 
 /** A directory for an embedded PostgreSQL. Disposing of it removes everything. */
 export interface PostgresDirectory extends AsyncDisposable {
@@ -28,7 +28,7 @@ export interface PostgresDirectory extends AsyncDisposable {
 
 export async function makePostgresDirectory(): Promise<PostgresDirectory> {
   const directory = await makeDataDirectory();
-  const files_directory = await sharedFiles();
+  const programs_directory = await sharedFiles();
   const events: ServiceEvent[] = [];
   return {
     directory,
@@ -37,7 +37,7 @@ export async function makePostgresDirectory(): Promise<PostgresDirectory> {
     open: (options = {}) =>
       openEmbeddedPostgres({
         directory,
-        files_directory,
+        programs_directory,
         is_durable: false,
         events: { emit: (event) => events.push(event) },
         ...options,
@@ -47,7 +47,7 @@ export async function makePostgresDirectory(): Promise<PostgresDirectory> {
         process.execPath,
         join(import.meta.dir, 'embedded-opener.ts'),
         directory,
-        files_directory,
+        programs_directory,
         String(is_durable),
       ];
       const opener = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' });

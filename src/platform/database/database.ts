@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { ServiceError } from '../errors.ts';
-import { DEADLINES, type Deadlines, withDeadline, withDeadlines, withQueryDeadline } from './deadlines.ts';
-import { type DedicatedConnection, openDedicatedConnection } from './dedicated-connection.ts';
+import { DEADLINES, type Deadlines, limitClient, limitPromise, limitQuery } from './deadlines.ts';
+import { createReplaceableConnection, type DedicatedConnection } from './dedicated-connection.ts';
 import type { EmbeddedPostgres } from './embedded.ts';
 import { isDiskFull, isUnavailable } from './failures.ts';
 import { retryConflicts } from './retries.ts';
@@ -138,7 +138,7 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
   const onFailure = (error: unknown) => {
     was_full ||= isDiskFull(error);
   };
-  const db = drizzle(withDeadlines(client, deadlines, { onFailure }));
+  const db = drizzle(limitClient(client, deadlines, { onFailure }));
   const opened: Pick<postgres.Sql, 'end'>[] = [client];
   return {
     pool_max,
@@ -147,7 +147,11 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       const all_deadlines = { ...deadlines, ...own_deadlines };
       const lock_timeout = lock_wait_max_ms === undefined ? {} : { lock_timeout: lock_wait_max_ms };
       const options = { ...DEDICATED, connection: { ...DEDICATED.connection, ...lock_timeout } };
-      const { connection, end } = openDedicatedConnection(() => connect(address, 1, options), all_deadlines, onFailure);
+      const { connection, end } = createReplaceableConnection(
+        () => connect(address, 1, options),
+        all_deadlines,
+        onFailure,
+      );
       opened.push({ end });
       return connection;
     },
@@ -159,16 +163,16 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
         }),
       ),
     async isFull() {
-      // While the database cannot be asked, nothing says that there is room.
+      // While the database does not answer, it counts as still full.
       const staysFull = (error: unknown) => isDiskFull(error) || isUnavailable(error);
       if (was_full) was_full = await db.transaction(probeDisk).then(() => false, staysFull);
       return was_full;
     },
     async listen(channel, onNotification, onConnected) {
       const listening = client.listen(channel, onNotification, onConnected);
-      const { check } = await withDeadline(listening, { deadline_ms: deadlines.query_ms });
+      const { check } = await limitPromise(listening, { deadline_ms: deadlines.query_ms });
       return async () => {
-        await withQueryDeadline(check(), deadlines, {});
+        await limitQuery(check(), deadlines, {});
       };
     },
     async exclusively(lock, work, waiting = {}) {
@@ -182,11 +186,11 @@ export function openDatabase(address: DatabaseAddress, pool_max: number, deadlin
       };
       const client_of_lock = connect(address, 1, { ...EXCLUSIVE, onclose });
       try {
-        await takeLock(drizzle(withDeadlines(client_of_lock, deadlines)), lock, waiting);
+        await takeLock(drizzle(limitClient(client_of_lock, deadlines)), lock, waiting);
         is_working = true;
         const long_deadlines = { query_ms: EXCLUSIVE_DEADLINE_MS, transaction_ms: EXCLUSIVE_DEADLINE_MS };
         const all_deadlines = { ...deadlines, ...long_deadlines };
-        const connection = drizzle(withDeadlines(client_of_lock, all_deadlines, { is_prepared: false }));
+        const connection = drizzle(limitClient(client_of_lock, all_deadlines, { is_prepared: false }));
         using _ = pingEvery(LOCK_PING_EVERY_MS, client_of_lock);
         return await work(connection, lost.signal).finally(() => lost.signal.throwIfAborted());
       } finally {

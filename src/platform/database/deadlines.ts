@@ -40,20 +40,20 @@ type Work = (tx: postgres.TransactionSql) => Promise<unknown>;
  * Statements are prepared once for each connection, because an unprepared one with parameters costs postgres.js a second
  * round trip to learn their types. So there must be few different texts, and a list is sent as one array parameter.
  */
-export function withDeadlines(
+export function limitClient(
   client: postgres.Sql,
   deadlines: Deadlines,
   { is_prepared: prepare = true, ...listeners }: RunOptions = {},
 ): postgres.Sql {
   return replace(client, {
     unsafe: (text: string, parameters: never[]) =>
-      withQueryDeadline(client.unsafe(text, parameters, { prepare }), deadlines, listeners),
+      limitQuery(client.unsafe(text, parameters, { prepare }), deadlines, listeners),
     begin: (work: Work) => transactWithDeadlines({ client, work, deadlines, listeners, prepare }),
   });
 }
 
 /** Returns a query with a deadline, for both ways in which Drizzle runs it: it awaits the query, or its `values()`. */
-export function withQueryDeadline(
+export function limitQuery(
   query: postgres.PendingQuery<postgres.Row[]>,
   { query_ms }: Deadlines,
   { onLate, onFailure }: Listeners,
@@ -65,10 +65,10 @@ export function withQueryDeadline(
   };
   const call_deadline = { deadline_ms: query_ms, onLate: cancel, onFailure };
   return {
-    values: () => withDeadline(query.values(), call_deadline),
+    values: () => limitPromise(query.values(), call_deadline),
     // biome-ignore lint/suspicious/noThenProperty: Drizzle awaits the query itself.
     then: (resolve: (rows: postgres.Row[]) => unknown, reject: (error: unknown) => unknown) =>
-      withDeadline(query, call_deadline).then(resolve, reject),
+      limitPromise(query, call_deadline).then(resolve, reject),
   };
 }
 
@@ -101,9 +101,9 @@ async function transactWithDeadlines({ client, work, deadlines, listeners, prepa
     // It may wait behind statements of others on its connection, which have their own deadlines.
     dropConnectionAfter(query_ms + CANCELLED_WITHIN_MS, transaction);
   };
-  await withDeadline(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
+  await limitPromise(begun.promise, { deadline_ms: pool_wait_ms, onLate: giveUp, onFailure });
   const dropIfSilent = () => dropConnectionAfter(CANCELLED_WITHIN_MS, transaction);
-  return await withDeadline(transaction, { deadline_ms: transaction_ms, onLate: dropIfSilent, onFailure });
+  return await limitPromise(transaction, { deadline_ms: transaction_ms, onLate: dropIfSilent, onFailure });
 }
 
 /** Closes the connection of a statement or transaction that has not ended after a time. */
@@ -116,7 +116,7 @@ interface CallDeadline extends Listeners {
 }
 
 /** Returns the result of work with a deadline, after which it fails with DATABASE_BUSY. */
-export async function withDeadline<Value>(
+export async function limitPromise<Value>(
   promise: PromiseLike<Value>,
   { deadline_ms, onLate, onFailure }: CallDeadline,
 ): Promise<Value> {

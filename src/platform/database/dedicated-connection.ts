@@ -1,7 +1,7 @@
 import type { Assume, SQL } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import type postgres from 'postgres';
-import { type Deadlines, withDeadlines } from './deadlines.ts';
+import { type Deadlines, limitClient } from './deadlines.ts';
 import { retryConflicts } from './retries.ts';
 
 /** Runs statements one after another. */
@@ -14,7 +14,7 @@ export interface DedicatedConnection {
  * serialization failure. If one misses its deadline, a new connection replaces this one, which may be dead: all later
  * statements would wait behind the late one.
  */
-export function openDedicatedConnection(
+export function createReplaceableConnection(
   connect: () => postgres.Sql,
   deadlines: Deadlines,
   onFailure: (error: unknown) => void = () => {},
@@ -27,7 +27,7 @@ export function openDedicatedConnection(
       // Statements that wait behind the late one fail with DATABASE_UNAVAILABLE.
       client.end({ timeout: 0 }).catch(() => {});
     };
-    return { client, queries: drizzle(withDeadlines(client, deadlines, { onLate: renew, onFailure })) };
+    return { client, queries: drizzle(limitClient(client, deadlines, { onLate: renew, onFailure })) };
   }
 
   let is_ended = false;

@@ -19,10 +19,10 @@ const FIRST_RULES = /^# PostgreSQL Client Authentication Configuration File/;
 const CLIENT_RULES_WITHOUT_PASSWORD = CLIENT_RULES.replaceAll('scram-sha-256', 'trust');
 
 /**
- * Returns how to connect to the embedded PostgreSQL. Makes it ask for a password, unless we are root and it has none.
- * Without root, game servers run as our user and can reach the socket, but they cannot read the file with the password.
- * As root, game servers run as other users, so PostgreSQL trusts the socket, unless it already has a password. Every
- * step may be repeated after a crash.
+ * Returns how to connect to the embedded PostgreSQL. Makes it ask for a password, unless Muster runs as root and there is
+ * none. Without root, game servers run as Muster's user: they can reach the socket, but their isolation keeps them from the
+ * file with the password. As root, game servers run as other users, so PostgreSQL trusts the socket, unless it already has
+ * a password. Every step may be repeated after a crash.
  */
 export async function requirePassword(
   { connection }: Pick<EmbeddedPostgres, 'connection'>,
@@ -39,7 +39,7 @@ export async function requirePassword(
   await using database = openDatabase(protected_connection, 1);
   // The password has no character that must be escaped.
   await database.queries.execute(sql.raw(`alter role ${connection.user} password '${password}'`));
-  // Before the server asks for it: a password that is lost would lock us out.
+  // Before the server asks for it: without the file, nothing could connect any more.
   await replaceFile(file, `*:*:*:${connection.user}:${password}\n`);
   await replaceFile(rules, CLIENT_RULES);
   await database.queries.execute(sql`select pg_reload_conf()`);

@@ -21,7 +21,7 @@ import {
   lastLines,
   type Postmaster,
   readLines,
-  type Waiting,
+  type StartLimits,
   waitUntilPostmasterReady,
 } from './postmaster.ts';
 
@@ -51,9 +51,10 @@ export interface EmbeddedPostgres extends AsyncDisposable {
 }
 
 export interface EmbeddedOptions {
-  /** Holds the cluster and, without a `files_directory`, the programs. */
+  /** Holds the cluster. */
   directory: string;
-  files_directory?: string;
+  /** Where the programs of PostgreSQL are unpacked; by default in `directory`. */
+  programs_directory?: string;
   /** False only in tests: without fsync it is ten times as fast, but data is lost if the machine stops. */
   is_durable: boolean;
   /** MiB of a file of the write-ahead log, for a new cluster: 1, 2, 4 and so on. */
@@ -78,14 +79,14 @@ export async function openEmbeddedPostgres(options: EmbeddedOptions): Promise<Em
   const { log_bytes_max = LOG_BYTES_MAX, wal_segment_mb = WAL_SEGMENT_MB } = options;
   await mkdir(options.directory, { recursive: true, mode: 0o711 });
   const directory = realpathSync(options.directory);
-  const programs = await unpackPostgres(options.files_directory ?? directory);
+  const programs = await unpackPostgres(options.programs_directory ?? directory);
   const instance: Instance = {
     programs,
     cluster: join(directory, 'cluster'),
     log: join(directory, 'postgres.log'),
     is_durable,
     wal_segment_mb,
-    waiting: { events, starts_within_ms, progress_every_ms },
+    start_limits: { events, starts_within_ms, progress_every_ms },
     onExit: () => supervision?.wake(),
   };
   let supervision: Loop | undefined;
@@ -189,7 +190,7 @@ interface Instance {
   log: string;
   is_durable: boolean;
   wal_segment_mb: number;
-  waiting: Waiting;
+  start_limits: StartLimits;
   /** Called when a postmaster that this process started has ended. */
   onExit(): void;
 }

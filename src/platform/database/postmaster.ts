@@ -10,8 +10,8 @@ export interface Postmaster {
   socket_directory: string;
 }
 
-/** How to wait for a postmaster. */
-export interface Waiting {
+/** The limits of a start, and where it reports a long one. */
+export interface StartLimits {
   events: Events;
   /** Time until the postmaster reports that it starts or is ready. */
   starts_within_ms: number;
@@ -39,11 +39,11 @@ function isPostmasterOf(pid: number, cluster: string): boolean {
  * instead, reports nothing for too long, or the signal is aborted.
  */
 export async function waitUntilPostmasterReady(
-  { cluster, log, waiting }: { cluster: string; log: string; waiting: Waiting },
+  { cluster, log, start_limits }: { cluster: string; log: string; start_limits: StartLimits },
   pid: number,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const { events, starts_within_ms, progress_every_ms } = waiting;
+  const { events, starts_within_ms, progress_every_ms } = start_limits;
   const begun = performance.now();
   let progress_at = begun;
   let reported_at = begun;

@@ -43,13 +43,13 @@ export async function copyDatabase<Result>(
   database: Database,
   work: (snapshot: Snapshot) => Promise<Result>,
 ): Promise<Result> {
-  return await transact(database, 'isolation level repeatable read, read only', async (tx) => {
+  return await transactUnlimited(database, 'isolation level repeatable read, read only', async (tx) => {
     const read = async <Row>(text: string) => (await tx.unsafe(text)) as unknown as Row[];
     return await work({
       migrations: await readMigrations(tx),
       tables: await readTables(tx),
       // PostgreSQL sends one message for each row, and the driver passes each on as one chunk.
-      copyOut: (table) => streamOf(tx, `copy ${shapeOf(table)} to stdout`),
+      copyOut: (table) => readCopy(tx, `copy ${quoteTable(table)} to stdout`),
       read,
     });
   });
@@ -72,12 +72,12 @@ export async function fillDatabase(
   work: (copyIn: CopyIn) => Promise<void>,
   { last_statements, signal }: FillOptions,
 ): Promise<void> {
-  await transact(database, 'read write', async (tx) => {
+  await transactUnlimited(database, 'read write', async (tx) => {
     await assertEmpty(tx, tables);
     const last = (await readMigrations(tx)).at(-1);
     if (last?.hash !== migrations.at(-1)?.hash) throw otherRelease();
     await work(async (table, rows) => {
-      const target = await tx.unsafe(`copy ${shapeOf(table)} from stdin`).writable();
+      const target = await tx.unsafe(`copy ${quoteTable(table)} from stdin`).writable();
       await pipeline(Readable.from(rows), target);
     });
     await recordReleases(tx, migrations);
@@ -91,7 +91,7 @@ export async function fillDatabase(
 
 /** Throws StartError if a table to fill has rows, or the database has migrations that the backup's did not have. */
 export async function assertFillable(database: Database, { migrations, tables }: Contents): Promise<void> {
-  await transact(database, 'read only', async (tx) => {
+  await transactUnlimited(database, 'read only', async (tx) => {
     await assertEmpty(tx, tables);
     const hashes = new Set(migrations.map(({ hash }) => hash));
     const is_other = (await readMigrations(tx)).some(({ hash }) => !hashes.has(hash));
@@ -102,7 +102,8 @@ export async function assertFillable(database: Database, { migrations, tables }:
 const otherRelease = () =>
   new StartError('The database has the tables of a later release than the backup: use an empty database.');
 
-async function transact<Result>(
+/** Runs one transaction on a connection of its own, without deadlines. It is not repeated. */
+async function transactUnlimited<Result>(
   database: Database,
   options: string,
   work: (tx: postgres.TransactionSql) => Promise<Result>,
@@ -130,11 +131,11 @@ async function transact<Result>(
   }
 }
 
-async function* streamOf(tx: postgres.TransactionSql, text: string): AsyncGenerator<Uint8Array, void> {
+async function* readCopy(tx: postgres.TransactionSql, text: string): AsyncGenerator<Uint8Array, void> {
   yield* await tx.unsafe(text).readable();
 }
 
-const shapeOf = ({ name, columns }: TableShape) => `${quote(name)} (${columns.map(quote).join(', ')})`;
+const quoteTable = ({ name, columns }: TableShape) => `${quote(name)} (${columns.map(quote).join(', ')})`;
 const quote = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 async function readMigrations(tx: postgres.TransactionSql): Promise<AppliedMigration[]> {

@@ -38,7 +38,7 @@ export async function openThrowawayPostgres(
   await using opened = new AsyncDisposableStack();
   await provideMigratedCluster(options);
   const server = opened.use(
-    await openEmbeddedPostgres({ directory, files_directory: cache_directory, is_durable: false, events }),
+    await openEmbeddedPostgres({ directory, programs_directory: cache_directory, is_durable: false, events }),
   );
   const address = await requirePassword(server, { directory, is_root: process.getuid?.() === 0 });
   const everything = opened.move();
@@ -91,7 +91,7 @@ async function createCluster(
 ): Promise<void> {
   await using server = await openEmbeddedPostgres({
     directory,
-    files_directory: cache_directory,
+    programs_directory: cache_directory,
     is_durable: false,
     wal_segment_mb: 1,
     events,

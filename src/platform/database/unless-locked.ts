@@ -20,7 +20,7 @@ export async function transactUnlessLocked<Result>(
 }
 
 /**
- * Returns whether a backup is being made. What its snapshot of the database names must stay in the storage until its
+ * Returns whether a backup or a restore runs. What the snapshot of a backup names must stay in the storage until its
  * end.
  */
 export async function isBackupRunning(queries: Queries): Promise<boolean> {
