@@ -33,11 +33,11 @@ export const LIFETIMES_MS: Record<CallerKind, number> = {
  * Kinds that are issued by the thousand and verified only by this service. They are signed with HMAC, which costs a tenth
  * of EdDSA. An HMAC is not accepted for other kinds.
  */
-const QUICK_KINDS: readonly CallerKind[] = ['player'];
-const QUICK_KEY_PURPOSE = 'muster player tokens';
+const HMAC_KINDS: readonly CallerKind[] = ['player'];
+const HMAC_KEY_PURPOSE = 'muster player tokens';
 const BASE64URL = { alphabet: 'base64url', omitPadding: true } as const;
 const HEADER = { typ: 'JWT', alg: 'EdDSA' };
-const QUICK_HEADER = Buffer.from(JSON.stringify({ ...HEADER, alg: 'HS256' })).toString('base64url');
+const HMAC_HEADER = Buffer.from(JSON.stringify({ ...HEADER, alg: 'HS256' })).toString('base64url');
 
 /** The readable label in front of a token. It is not signed, but it must match the token's kind. */
 export const LABELS: Record<CallerKind, string> = {
@@ -102,11 +102,11 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
   const { d: _private, ...public_part } = key;
   const signing_key = await importJWK(key, 'EdDSA');
   const verifying_key = await importJWK(public_part, 'EdDSA');
-  const quick_hmac = new Bun.CryptoHasher('sha256', deriveQuickKey(key));
+  const hmac = new Bun.CryptoHasher('sha256', deriveHmacKey(key));
   /** Claims by the signed part of a token, so that a sender cannot add entries with made-up labels. */
   const verified = new LRUCache<string, Claims>({ max: VERIFIED_MAX });
 
-  async function verifySlowly(parts: string[]): Promise<Uint8Array> {
+  async function verifyEdDSA(parts: string[]): Promise<Uint8Array> {
     const jws = compactVerify(parts.join('.'), verifying_key, { algorithms: ['EdDSA'] });
     const { payload } = await jws.catch((cause: unknown) => {
       throw new ServiceError('TOKEN_INVALID', {}, { cause });
@@ -126,13 +126,13 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
     if (token.length > TOKEN_LENGTH_MAX) throw new ServiceError('TOKEN_INVALID', {});
     const { label, jws } = splitLabel(token);
     const parts = jws.split('.');
-    const is_quick = parts[0] === QUICK_HEADER;
-    const payload = is_quick ? verifyQuickly(parts, quick_hmac) : await verifySlowly(parts);
+    const is_hmac = parts[0] === HMAC_HEADER;
+    const payload = is_hmac ? verifyHmac(parts, hmac) : await verifyEdDSA(parts);
     const claims = withIssueTime(decodeClaims(payload));
-    const is_ours = claims && (!is_quick || isOfKind(claims.caller, QUICK_KINDS)) && hasLabel(claims, label);
+    const is_ours = claims && (!is_hmac || isOfKind(claims.caller, HMAC_KINDS)) && hasLabel(claims, label);
     if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
-    // A quick token is used only a few times.
-    if (!is_quick) verified.set(jws, claims);
+    // Tokens of players are used only a few times.
+    if (!is_hmac) verified.set(jws, claims);
     return claims;
   }
 
@@ -168,8 +168,8 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
       const issued_at = at.getTime();
       const payload = encodeClaims({ expires_at: issued_at + lifetime_ms, issued_at, token_id, caller });
       const label = suffix ? `${LABELS[caller.kind]}_${suffix.replaceAll('-', '_')}` : LABELS[caller.kind];
-      const jws = isOfKind(caller, QUICK_KINDS)
-        ? signQuickly(payload, quick_hmac)
+      const jws = isOfKind(caller, HMAC_KINDS)
+        ? signWithHmac(payload, hmac)
         : new CompactSign(payload).setProtectedHeader(HEADER).sign(signing_key);
       return typeof jws === 'string' ? `${label}.${jws}` : jws.then((signed) => `${label}.${signed}`);
     },
@@ -177,23 +177,23 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
 }
 
 /** Derives the HMAC key from the signing key, so that all processes on a database have the same one. */
-function deriveQuickKey({ d = '' }: JWK): Buffer {
-  return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', QUICK_KEY_PURPOSE, 32));
+function deriveHmacKey({ d = '' }: JWK): Buffer {
+  return Buffer.from(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', HMAC_KEY_PURPOSE, 32));
 }
 
 /** Signs a JWS with HS256 (RFC 7515 A.1) as jose does, but without WebCrypto's hop to another thread. */
-function signQuickly(payload: Uint8Array, hmac: Bun.CryptoHasher): string {
-  const signed = `${QUICK_HEADER}.${payload.toBase64(BASE64URL)}`;
-  return `${signed}.${quickSignatureOf(signed, hmac)}`;
+function signWithHmac(payload: Uint8Array, hmac: Bun.CryptoHasher): string {
+  const signed = `${HMAC_HEADER}.${payload.toBase64(BASE64URL)}`;
+  return `${signed}.${hmacSignatureOf(signed, hmac)}`;
 }
 
-function quickSignatureOf(signed: string, hmac: Bun.CryptoHasher): string {
+function hmacSignatureOf(signed: string, hmac: Bun.CryptoHasher): string {
   return hmac.copy().update(signed).digest('base64url');
 }
 
 /** Returns the payload of a JWS with HS256. The signature must equal the expected text in every character. */
-function verifyQuickly([header, payload = '', signature = '', ...more]: string[], hmac: Bun.CryptoHasher): Uint8Array {
-  const is_ours = more.length === 0 && isSameSecret(signature, quickSignatureOf(`${header}.${payload}`, hmac));
+function verifyHmac([header, payload = '', signature = '', ...more]: string[], hmac: Bun.CryptoHasher): Uint8Array {
+  const is_ours = more.length === 0 && isSameSecret(signature, hmacSignatureOf(`${header}.${payload}`, hmac));
   if (!is_ours) throw new ServiceError('TOKEN_INVALID', {});
   // Reading a Buffer would take twice as long.
   return Uint8Array.fromBase64(payload, BASE64URL);
