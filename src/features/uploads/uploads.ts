@@ -4,7 +4,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
-import { type ByteRange, type Objects, streamOf } from '../../platform/objects/objects.ts';
+import { type ByteRange, type Objects, toReadableStream } from '../../platform/objects/objects.ts';
 import type { Presigner, UploadPart } from '../../platform/objects/presign.ts';
 import { pace } from '../../platform/pacing.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
@@ -296,7 +296,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       const [first, ...others] = piecesOf(found.file, found, range);
       assert(first, 'a file that is read has arrived');
       const content = await objects.read(first.key, first.range);
-      return others.length === 0 ? content : streamOf(concatenate(content, others));
+      return others.length === 0 ? content : toReadableStream(concatenate(content, others));
     },
     /**
      * Discards a complete upload. It is no longer found once the transaction commits, and its files are removed later.

@@ -59,7 +59,7 @@ export async function* checkLength(
 }
 
 /** Turns a generator into a stream that pulls only what is read. */
-export function streamOf(bytes: AsyncGenerator<Uint8Array, void>): ReadableStream<Uint8Array> {
+export function toReadableStream(bytes: AsyncGenerator<Uint8Array, void>): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {
       const { value, done } = await bytes.next();

@@ -1,7 +1,7 @@
 import { assert, ServiceError, StartError } from '../errors.ts';
 import { createByteShare } from '../pacing.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
-import { checkedKey, checkLength, type Objects, streamOf } from './objects.ts';
+import { checkedKey, checkLength, type Objects, toReadableStream } from './objects.ts';
 import { createS3Requests, repeat, S3Failure, type S3Requests, unavailable } from './s3-requests.ts';
 import type { S3Settings } from './s3-settings.ts';
 
@@ -90,7 +90,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
       const name = nameOf(key);
       const idle = createIdleTimeout(idle_ms);
       const sending: Sending = { bytes: checkLength(content, length_bytes), failure: undefined };
-      const body = streamOf(sendChunks(sending, idle));
+      const body = toReadableStream(sendChunks(sending, idle));
       const headers = { 'content-length': String(length_bytes) };
       try {
         const response = await requests.send('PUT', name, { idle, wanted: [200], headers, body });
@@ -116,7 +116,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
         const idle = createIdleTimeout(idle_ms);
         const response = await requests.send('GET', name, { idle, wanted: [range ? 206 : 200], headers });
         const length_bytes = range ? range.end - range.start + 1 : Number(response.headers.get('content-length'));
-        return streamOf(receiveChunks(response, { name, length_bytes, idle, takeShare }));
+        return toReadableStream(receiveChunks(response, { name, length_bytes, idle, takeShare }));
       });
     },
     remove,

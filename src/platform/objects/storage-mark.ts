@@ -62,11 +62,11 @@ async function readMarks(objects: Objects): Promise<string[]> {
 async function addMark(objects: Objects): Promise<string> {
   const mark = crypto.randomUUID();
   const content = Buffer.from(`${mark}\n`);
-  await objects.put(`${MARKS_FOLDER}/${mark}`, streamOf(content), content.length);
+  await objects.put(`${MARKS_FOLDER}/${mark}`, chunksOf(content), content.length);
   return mark;
 }
 
-async function* streamOf(content: Uint8Array) {
+async function* chunksOf(content: Uint8Array) {
   yield content;
 }
 
