@@ -4,7 +4,7 @@ import { openProgress, percent } from '../cli/progress-line.ts';
 import { terminal } from '../cli/terminal.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
-import { SET_ALL_RESTING } from '../features/machines/store.ts';
+import { RESTORED_REST_MS, SET_ALL_RESTING } from '../features/machines/store.ts';
 import { FORGET_UNFINISHED } from '../features/uploads/store.ts';
 import { type ArchiveEntry, readArchive, throwIfUnreadable } from '../platform/backup/archive-reader.ts';
 import { parseEntryName } from '../platform/backup/entries.ts';
@@ -111,7 +111,10 @@ async function openObjects(
   return createDiskObjects(data.folder('objects'), space);
 }
 
-/** Restores uploaded files and files of the data directory. Files that are there already stay if they are equal. */
+/**
+ * Restores uploaded files and files of the data directory. What is there already stays: an uploaded file of the same size,
+ * or a file of the data directory with the same content. Throws StartError if it differs.
+ */
 async function restoreFiles(
   backup: Backup,
   { data, objects }: { data: DataDirectory; objects: Objects },
@@ -171,5 +174,5 @@ async function restoreDatabase(
 }
 
 function otherMachine(node_id: string): string {
-  return `This data directory belongs to a machine other than the one that made the backup (${node_id}). Ten minutes after the first start, the servers of that machine are recorded as lost: see "Lost machines" in docs/operating.md.`;
+  return `This data directory belongs to a machine other than the one that made the backup (${node_id}). ${RESTORED_REST_MS / 60_000} minutes after the first start, the servers of that machine are recorded as lost: see "Lost machines" in docs/operating.md.`;
 }

@@ -23,7 +23,8 @@ export async function runStoppable(
     await work(stopping.signal);
     return 0;
   } catch (cause) {
-    if (stopping.signal.aborted) {
+    // A StartError is not the consequence of a signal, but a full disk, for example, a moment before it.
+    if (stopping.signal.aborted && !(cause instanceof StartError)) {
       return output.fail(`${not_done}, because ${stopping.signal.reason} stopped it.`, EXIT.interrupted);
     }
     const unavailability = describeUnavailability(cause);

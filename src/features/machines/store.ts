@@ -11,7 +11,7 @@ import { type MachineRow, type MachineSnapshot, type MachineState, machines, NO_
 const MACHINES_MAX = 10_000;
 const DELETED_AT_ONCE_MAX = 100;
 /** Time for the machines of a restored database to start, before they are declared lost. */
-const RESTORED_REST_MS = 600_000;
+export const RESTORED_REST_MS = 600_000;
 
 /** A machine, and the process that is its holder or is to become it. */
 export interface Holding {

@@ -1,4 +1,7 @@
-/** What an entry of a backup is, except the header: a piece of a table, a file of the data directory, an uploaded file. */
+/**
+ * The entries of a backup between its header and its end: a piece of a table, a file of the data directory, or an uploaded
+ * file.
+ */
 export type BackupEntry =
   | { kind: 'table'; table: string }
   | { kind: 'data_file'; name: string }
