@@ -21,9 +21,9 @@ test('backup and restore: tables that are not of Muster are left out, and left a
   }
   const made = await runOn(home, 'backup', folder.file);
   expect(made).toEqual({ exit_code: 0, output: expect.stringContaining('The backup is ') });
-  for (const name of ['notes', 'Notes']) {
-    expect(made.output).toContain(`The table ${name} is not Muster's, and is not in the backup.\n`);
-  }
+  const left_out = [...made.output.matchAll(/^The table (.+) is not Muster's, and is not in the backup\.$/gm)];
+  // All others are tables that a migration creates.
+  expect(left_out.map(([, name]) => name).sort()).toEqual(['Notes', 'notes']);
 
   await using target = await openExternalDatabase();
   await using database = openDatabase({ url: target.url }, 1);
