@@ -3,6 +3,7 @@ import type { Database, Tx } from '../../../platform/database/database.ts';
 import { isUnavailable } from '../../../platform/database/failures.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
+import { forEachAtOnce } from '../../../platform/pacing.ts';
 import { lockTopics } from '../../../platform/watch/versions.ts';
 import { makeCode } from '../../codes.ts';
 import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
@@ -34,6 +35,8 @@ const KILL_TIMEOUT_MS = 30_000;
 const MIB = 1024 ** 2;
 /** Maximum number of lobbies of a transaction. It locks the topics of datacenters, so transactions of other games wait for it. */
 const LOBBIES_PER_TRANSACTION_MAX = 16;
+/** Namespaces for which lobbies are created at one time, because each takes a connection of the pool. */
+const NAMESPACES_AT_ONCE_MAX = 4;
 
 export interface CreatePlannedDependencies {
   database: Database;
@@ -74,8 +77,10 @@ export async function createPlannedLobbies(
     prepared.filter((one) => one !== undefined),
     (one) => one.planned.namespace_id,
   );
-  const created = await Promise.all([...by_namespace.values()].map((all) => createInNamespace(dependencies, all)));
-  const outcomes = created.flat();
+  const outcomes: LobbyOutcome[] = [];
+  await forEachAtOnce([...by_namespace.values()], NAMESPACES_AT_ONCE_MAX, async (all) => {
+    outcomes.push(...(await createInNamespace(dependencies, all)));
+  });
   for (const one of outcomes) {
     if (one.is !== 'created') continue;
     const { lobby_id, namespace_id, game_mode, region } = one.lobby;
