@@ -185,6 +185,12 @@ describe('a body that is too large is refused with API_BODY_TOO_LARGE', () => {
     expectTooLarge(await sendRaw(app.api.base_url, head));
   });
 
+  test('if its Content-Length is repeated', async () => {
+    const length = `Content-Length: ${2 ** 30}`;
+    const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\n${length}\r\n${length}\r\n\r\n`;
+    expectTooLarge(await sendRaw(app.api.base_url, head, Buffer.alloc(LIMIT_BYTES + 1, ' ')));
+  });
+
   test('if it has no Content-Length', async () => {
     expectTooLarge(await postChunks(Array.from({ length: 17 }, () => ' '.repeat(65_536))));
   });
@@ -213,6 +219,13 @@ describe('a body is accepted', () => {
   ];
   test.each(GOOD)('%j', async (body, read) => {
     expect((await post(body)).body).toEqual({ read });
+  });
+
+  test('with its Content-Length twice', async () => {
+    const body = name('a');
+    const length = `Content-Length: ${body.length}`;
+    const head = `POST /lobbies HTTP/1.1\r\nHost: here\r\nConnection: close\r\n${length}\r\n${length}\r\n\r\n`;
+    expect((await sendRaw(app.api.base_url, head, body)).body).toEqual({ read: { name: 'a' } });
   });
 
   test('with any content type', async () => {

@@ -25,14 +25,15 @@ export function createTextReader(timeout_ms: number): ReadText {
   const timeouts = new Timeouts<Exchange>(timeout_ms, (exchange) => exchange.fail(failure()));
   return async (exchange, bytes_max) => {
     const { request } = exchange;
-    const announced = request.headers.get('content-length');
-    if (Number(announced ?? 0) > bytes_max) throw tooLarge(bytes_max);
+    // NaN without a length, or with one that is repeated: then the bytes are counted.
+    const announced = Number(request.headers.get('content-length') ?? Number.NaN);
+    if (announced > bytes_max) throw tooLarge(bytes_max);
     const unfinished = timeouts.add(exchange);
     exchange.deadline.hold();
     let bytes: Uint8Array;
     try {
       // A body cannot be longer than announced.
-      bytes = announced === null ? await readCounted(request.body, bytes_max) : await request.bytes();
+      bytes = Number.isNaN(announced) ? await readCounted(request.body, bytes_max) : await request.bytes();
     } finally {
       timeouts.finish(unfinished);
       exchange.deadline.release();
