@@ -73,6 +73,8 @@ export function toServerHeaders(received: Headers, client: Client, { is_by_path 
 
 /** Changes the headers of a server's answer so that they act on nothing beyond the server. */
 export function limitAnswerHeaders(headers: Headers, { is_by_path }: { is_by_path: boolean }): void {
+  // The length of an answer in chunks means nothing (RFC 9112, 6.3), and the answer may be longer.
+  if (headers.has('transfer-encoding')) headers.delete('content-length');
   removeNamedByConnection(headers);
   for (const name of NOT_FOR_CLIENTS) headers.delete(name);
   if (is_by_path) {

@@ -290,6 +290,26 @@ test('gateway: a short answer is in progress until the server has sent it all, a
   server.stop(true);
 });
 
+test('gateway: an answer in chunks is passed on while it arrives, whatever length it announces', async () => {
+  const server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket) {
+        const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 10\r\nTransfer-Encoding: chunked';
+        socket.write(`${head}\r\n\r\n15\r\nmore than ten letters\r\n`);
+      },
+    },
+  });
+  using relay = openRelay({ to: `127.0.0.1:${server.port}` });
+  const answer = await fetch(relay.url);
+  expect(answer.headers.get('content-length')).toBeNull();
+  const reader = answer.body?.getReader();
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('more than ten letters');
+  await reader?.cancel();
+  server.stop(true);
+});
+
 // A head may take 12 s and a pause of a body 30 s, so this runs only at full length.
 test.skipIf(!IS_FULL_LENGTH)(
   'gateway: connections with a slow head or body are closed',
