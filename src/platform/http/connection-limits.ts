@@ -24,9 +24,9 @@ const CHECK_EVERY_MS = 200;
 const MANY_FREE = 16_384;
 const CHECK_EVERY_MS_WHILE_MANY_FREE = 1_000;
 const CHECK_EVERY_MS_WHILE_REFUSING = 100;
-/** The share of time to spend on reading connections: a hundredth, or a tenth while there are some to close. */
+/** The share of time to spend on reading connections: a hundredth, or a tenth while that is urgent. */
 const READING_SHARE = 1 / 100;
-const READING_SHARE_WHILE_CLOSING = 1 / 10;
+const READING_SHARE_WHILE_URGENT = 1 / 10;
 const PAUSE_WHILE_CLOSING_MS = 10;
 /** How long a network whose connections were closed may open none: it could open them faster than they are closed. */
 const REFUSED_MS = 2_000;
@@ -68,7 +68,7 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
   };
   const isOfMachine = createMachineAddressCheck(options.host);
   const refusals = createRefusals();
-  let next_check_at = 0;
+  let last_reading = { began_at: 0, took_ms: 0 };
   let last_free = 0;
 
   /** Returns how many descriptors are free; undefined if they cannot be counted without reading them. */
@@ -133,19 +133,21 @@ export function startLimitingConnections(options: ConnectionLimitsOptions): Loop
     signal,
     events,
     async step() {
-      if (performance.now() < next_check_at) return 0;
       // Reading the descriptors one by one takes a hundred times as long as counting them.
       const free = countFree();
       last_free = free ?? 0;
       if (!mayExceed(free) && refusals.isEmpty()) return 0;
+      const is_urgent = refusals.isAnyOver() || (free !== undefined && free < reserve);
+      const share = is_urgent ? READING_SHARE_WHILE_URGENT : READING_SHARE;
+      if (performance.now() < last_reading.began_at + last_reading.took_ms / share) return 0;
       for (;;) {
-        const started = performance.now();
+        const began_at = performance.now();
         const has_closed = await closeExcess();
-        const took_ms = performance.now() - started;
-        next_check_at = started + took_ms / READING_SHARE;
+        const took_ms = performance.now() - began_at;
+        last_reading = { began_at, took_ms };
         if (!has_closed || signal.aborted) return 0;
         // More may be waiting to be accepted.
-        await Bun.sleep(Math.max(PAUSE_WHILE_CLOSING_MS, took_ms / READING_SHARE_WHILE_CLOSING));
+        await Bun.sleep(Math.max(PAUSE_WHILE_CLOSING_MS, took_ms / READING_SHARE_WHILE_URGENT));
       }
     },
   });
@@ -204,6 +206,8 @@ function createRefusals() {
   };
   return {
     isEmpty: () => refused_until.size === 0,
+    /** Returns whether the time of a network is over. */
+    isAnyOver: () => refused_until.values().some((until) => performance.now() >= until),
     add(networks: string[], listeners: number[]): void {
       const before = refused_until.size;
       for (const network of networks) refused_until.set(network, performance.now() + REFUSED_MS);
