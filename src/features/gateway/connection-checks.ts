@@ -14,14 +14,14 @@ export interface ConnectionCheckDependencies {
   events: Events;
   subscribe: Feed['subscribe'];
   lobbies: Pick<Lobbies, 'kickedAmong'>;
-  presence: Pick<Presence, 'replacedAmong'>;
+  presence: Pick<Presence, 'overAmong'>;
   /** This machine. */
   node_id: string;
 }
 
 /**
- * Starts the loop that closes the connections of players who were kicked, or who have connected again, through another
- * machine.
+ * Starts the loop that closes the connections of players who were kicked, or who have connected again through another
+ * machine, and those that other machines gave up.
  */
 export function startCheckingConnections(
   { events, subscribe, lobbies, presence, node_id }: ConnectionCheckDependencies,
@@ -39,11 +39,11 @@ export function startCheckingConnections(
       for (let first = 0; first < connections.length; first += CONNECTIONS_READ_MAX) {
         const some = connections.slice(first, first + CONNECTIONS_READ_MAX);
         const kicked = new Set(await lobbies.kickedAmong(some.map(({ player_id }) => player_id)));
-        const replaced = await presence.replacedAmong(some);
+        const over = await presence.overAmong(some);
         for (const connection of some) {
-          const is_kicked = kicked.has(connection.player_id);
-          if (!is_kicked && !replaced.has(connection)) continue;
-          sockets.stop(connection, is_kicked ? 'kicked' : 'replaced');
+          const reason = kicked.has(connection.player_id) ? 'kicked' : over.get(connection);
+          if (!reason) continue;
+          sockets.stop(connection, reason);
           closed += 1;
         }
       }

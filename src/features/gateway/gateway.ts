@@ -36,7 +36,7 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 export interface GatewayDependencies {
   servers: Pick<Servers, 'reach'>;
   subscribe: Feed['subscribe'];
-  presence: Pick<Presence, 'admit' | 'replacedAmong'>;
+  presence: Pick<Presence, 'admit' | 'overAmong'>;
   traffic: Traffic;
   limits: { is_on: boolean; scale: number };
   /** Requests in progress at all servers, which games share. */

@@ -155,10 +155,22 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
         throw error;
       }
     },
-    /** Returns those of these connections that are no longer current, because their players have connected again. */
-    async replacedAmong<One extends store.PlayerConnection>(connections: readonly One[]): Promise<ReadonlySet<One>> {
-      const current = await store.selectCurrent(queries, connections);
-      return new Set(connections.filter(({ connection_id }) => !current.has(connection_id)));
+    /**
+     * Returns those of these connections that are over, and why: the player has connected again, or other machines gave the
+     * connection up while they could not reach this one.
+     */
+    async overAmong<One extends store.PlayerConnection>(
+      connections: readonly One[],
+    ): Promise<ReadonlyMap<One, 'replaced' | 'given_up'>> {
+      const player_ids = new Set(connections.map(({ player_id }) => player_id));
+      const last_of = await store.selectLastOf(queries, [...player_ids]);
+      const over = new Map<One, 'replaced' | 'given_up'>();
+      for (const connection of connections) {
+        const last = last_of.get(connection.player_id);
+        if (last && last.connection_id !== connection.connection_id) over.set(connection, 'replaced');
+        else if (!last || last.is_ended) over.set(connection, 'given_up');
+      }
+      return over;
     },
     /**
      * Starts the loop that reports ended connections: first those of an earlier process of this machine, then those of

@@ -14,6 +14,11 @@ const STOP = {
   replaced: { code: 4_409, reason: 'the player has connected again' },
   /** A developer has kicked the player. */
   kicked: { code: 4_403, reason: 'the player was kicked' },
+  /** Other machines have reported its end. The player may come back. */
+  given_up: {
+    code: CLOSE_CODES.restarting,
+    reason: 'the connection was given up while this machine was not reachable',
+  },
 } as const;
 type StopReason = keyof typeof STOP;
 /** The id of the player, for servers whose players the gateway reports. */
@@ -36,7 +41,7 @@ interface Opened extends Pick<PassedRequest, 'traffic' | 'onEnd'> {
 export type SocketRelays = ReturnType<typeof createSocketRelays>;
 
 /** Creates the WebSockets that are open through the gateway. */
-export function createSocketRelays({ presence }: { presence: Pick<Presence, 'admit' | 'replacedAmong'> }) {
+export function createSocketRelays({ presence }: { presence: Pick<Presence, 'admit' | 'overAmong'> }) {
   const relays = new Set<SocketRelay>();
   /** The connections of players whom the gateway reports, by player. A player has several only until all but one are closed. */
   const of_players = new Map<string, ReportedConnection[]>();
@@ -48,7 +53,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     const { server_id, server_address, client, is_by_path, has_presence } = passed;
     const handshake = readHandshake(passed, request);
     const connection = has_presence ? await admit(server_id, handshake) : undefined;
-    if (connection) await stopReplaced(connection);
+    if (connection) await stopOver(connection);
     const headers = toServerHeaders(request.headers, client, { is_by_path });
     if (connection) {
       headers.delete('authorization');
@@ -88,14 +93,14 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   }
 
   /**
-   * Stops the connections of a player to this process that are not current in the database. A connection enters the
+   * Stops the connections of a player to this process that are over according to the database. A connection enters the
    * list before the database is read, so a later one that replaces it finds it there, or, on another machine, wakes
    * `startCheckingConnections`.
    */
-  async function stopReplaced(connection: ReportedConnection): Promise<void> {
+  async function stopOver(connection: ReportedConnection): Promise<void> {
     try {
       const connections = of_players.get(connection.player_id) ?? [];
-      for (const replaced of await presence.replacedAmong(connections)) stop(replaced, 'replaced');
+      for (const [over, reason] of await presence.overAmong(connections)) stop(over, reason);
     } catch (error) {
       endConnection(connection, { was_lost: true });
       throw error;

@@ -57,16 +57,17 @@ async function replaceConnection(
   return taken.has_replaced ? 'replacing' : 'first';
 }
 
-/**
- * Returns the ids of those connections that are current. The others are over, or were replaced by other connections.
- */
-export async function selectCurrent(queries: Queries, connections: readonly PlayerConnection[]): Promise<Set<string>> {
-  const player_ids = [...new Set(connections.map(({ player_id }) => player_id))];
+/** Returns the last connections of players, by player. A player without one is left out. */
+export async function selectLastOf(
+  queries: Queries,
+  player_ids: readonly string[],
+): Promise<Map<string, { connection_id: string; is_ended: boolean }>> {
+  const { player_id, connection_id, is_ended } = gatewayConnections;
   const rows = await queries
-    .select({ connection_id: gatewayConnections.connection_id })
+    .select({ player_id, connection_id, is_ended })
     .from(gatewayConnections)
-    .where(and(inArray(gatewayConnections.player_id, player_ids), eq(gatewayConnections.is_ended, false)));
-  return new Set(rows.map(({ connection_id }) => connection_id));
+    .where(inArray(player_id, [...player_ids]));
+  return new Map(rows.map((row) => [row.player_id, row]));
 }
 
 /**

@@ -334,6 +334,26 @@ test('gateway: a player who comes back while the end of the last connection is b
   expect(await countConnected(seat, restarted, its_game)).toBe(1);
 }, 300_000);
 
+describe('gateway: a connection that other machines gave up while this one was not reachable', () => {
+  const CASES: [name: string, statement: string][] = [
+    ['and have reported', 'delete from gateway_connections'],
+    ['and report', 'update gateway_connections set is_ended = true, node_id = gen_random_uuid()'],
+  ];
+  test.each(CASES)('%s is closed with 1012, so that the player connects again', async (_, statement) => {
+    const own = await makeControlledGame(muster, UNMODIFIED);
+    const seat = await takeSeat(muster, own);
+    using player = play(seat);
+    await player.next(1);
+    await muster.database.queries.execute(
+      sql`${sql.raw(statement)} where player_id in (select player_id from players where lobby_id = ${seat.lobby_id})`,
+    );
+    expect(await player.closed).toEqual({
+      code: 1_012,
+      reason: 'the connection was given up while this machine was not reachable',
+    });
+  });
+});
+
 test('gateway: a new connection of a player by another machine replaces the earlier one, and keeps the seat', async () => {
   await using one = await openTestService(SETTINGS);
   const own = await makeControlledGame(one, UNMODIFIED);
