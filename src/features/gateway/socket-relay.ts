@@ -12,6 +12,8 @@ const STUCK_MAX_MS = 60_000;
 const CLOSE_WITHIN_MS = 1_000;
 /** Codes of closed sockets (RFC 6455, 7.4). */
 export const CLOSE_CODES = {
+  /** One side is done. */
+  normal: 1_000,
   /** For the server: its client has gone. */
   going_away: 1_001,
   /** The connection was lost, or never open. No endpoint sends this code. */
@@ -23,9 +25,17 @@ export const CLOSE_CODES = {
   /** The game server does not read. */
   too_slow: 1_013,
 } as const;
-/** Returns whether an endpoint may send a code; the others only describe lost connections. */
-const isSendable = (code: number) =>
-  (code >= 3_000 && code < 5_000) || (code >= 1_000 && code < 1_015 && ![1_004, 1_005, 1_006].includes(code));
+/** The close frame had no code. No endpoint sends this one. */
+const WITHOUT_CODE = 1_005;
+/** Has no meaning yet. */
+const RESERVED = 1_004;
+
+/** Returns the code with which to close the other side, after one side has closed; undefined if that was lost. */
+function codeToPassOn(code: number): number | undefined {
+  if (code === WITHOUT_CODE) return CLOSE_CODES.normal;
+  const is_of_protocol = code >= 1_000 && code < 1_015 && code !== RESERVED && code !== CLOSE_CODES.lost;
+  return is_of_protocol || (code >= 3_000 && code < 5_000) ? code : undefined;
+}
 
 export interface ServerSocketOptions {
   server_id: string;
@@ -90,10 +100,11 @@ export class SocketRelay implements SocketHandler {
     server.addEventListener('message', ({ data }) => this.#passToClient(data));
     server.addEventListener('close', ({ code, reason }) => {
       clearTimeout(this.#ending);
-      const is_lost = !isSendable(code);
-      this.#closed ??= is_lost
-        ? { code: CLOSE_CODES.restarting, reason: 'the game server has gone' }
-        : { code, reason };
+      const passed_on = codeToPassOn(code);
+      this.#closed ??=
+        passed_on === undefined
+          ? { code: CLOSE_CODES.restarting, reason: 'the game server has gone' }
+          : { code: passed_on, reason };
       this.#client?.close(this.#closed.code, this.#closed.reason);
     });
   }
@@ -144,8 +155,9 @@ export class SocketRelay implements SocketHandler {
     this.#to_server?.stop();
     // The server's answer to the close must be read. A server that never answers may send without end.
     this.#server.resume();
-    if (isSendable(code)) this.#server.close(code, reason);
-    else this.#server.close(CLOSE_CODES.going_away, 'the client has gone');
+    const passed_on = codeToPassOn(code);
+    if (passed_on === undefined) this.#server.close(CLOSE_CODES.going_away, 'the client has gone');
+    else this.#server.close(passed_on, reason);
     if (this.#server.readyState !== WebSocket.CLOSED) {
       this.#ending = setTimeout(() => this.#server.terminate(), CLOSE_WITHIN_MS);
     }
