@@ -85,6 +85,12 @@ export function hasBody({ headers }: Request): boolean {
   return announced === null ? headers.has('transfer-encoding') : announced !== '0';
 }
 
+/** Ends the connection after an answer if nothing reads the body of its request: a client could hold the connection with it. */
+export function closeAfterBody(request: Request, answer: Response): Response {
+  if (hasBody(request)) answer.headers.set('connection', 'close');
+  return answer;
+}
+
 /**
  * Returns whether more of an unread body may come after the answer. Drops a small body that has arrived already, so that its
  * connection can be kept.

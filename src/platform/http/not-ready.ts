@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Unavailability } from '../unavailability.ts';
 import { errorResponse, toResponse } from './answers.ts';
-import { hasBody } from './body.ts';
+import { closeAfterBody } from './body.ts';
 import type { Cors } from './cors.ts';
 import { notReady } from './health.ts';
 
@@ -44,8 +44,6 @@ export function createNotReadyAnswers({ cors, public_url, unavailability }: NotR
     }
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     response.headers.set('rvt-ray-id', ray_id);
-    // Nothing reads the body, so a client could hold the connection with it.
-    if (hasBody(request)) response.headers.set('connection', 'close');
-    return response;
+    return closeAfterBody(request, response);
   };
 }

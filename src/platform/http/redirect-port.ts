@@ -1,5 +1,6 @@
 import type { Server } from 'bun';
 import { StartError } from '../errors.ts';
+import { closeAfterBody } from './body.ts';
 import {
   describeListenFailure,
   holdAndListen,
@@ -43,7 +44,7 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
 
   function fetch(request: Request, server: Server<unknown>): Response | Promise<Response> {
     const challenge = answerChallenge(request);
-    if (challenge) return challenge;
+    if (challenge) return challenge.then((answer) => closeAfterBody(request, answer));
     const url = URL.parse(request.url);
     // The host may be absolute: its last dot means nothing else.
     const is_answered_here = url?.hostname.replace(/\.$/, '').endsWith(`.${servers_domain}`) ?? true;
@@ -51,7 +52,7 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
       return handlers.fetch(request, server);
     }
     const location = `https://${url.hostname}${to_port}${url.pathname}${url.search}`;
-    return new Response(`Use ${location}\n`, { status: 308, headers: { location } });
+    return closeAfterBody(request, new Response(`Use ${location}\n`, { status: 308, headers: { location } }));
   }
 
   const { websocket } = handlers;

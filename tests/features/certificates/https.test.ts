@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../../src/config.ts';
 import { StartError } from '../../../src/platform/errors.ts';
+import { sendRaw } from '../../support/raw-http.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { openSocket } from '../../support/socket.ts';
@@ -112,6 +113,12 @@ test('http: a host with a certificate is redirected to https', async () => {
   // Deeper names and other hosts have no certificate, so they are served here.
   expect(await ask('b.a.sites.example.com')).toEqual([404, null]);
   expect(await ask('evil.example.com')).toEqual([200, null]);
+});
+
+test('http: a redirect ends the connection of a request whose body has not come', async () => {
+  const head = ['POST /health/live HTTP/1.1', 'Host: localhost', 'Content-Length: 60000'];
+  const { status, headers } = await sendRaw(`http://127.0.0.1:${http_port}`, `${head.join('\r\n')}\r\n\r\n`, 'a');
+  expect([status, headers.get('connection')]).toEqual([308, 'close']);
 });
 
 test('https: a client without TLS gets no answer', async () => {
