@@ -1,3 +1,4 @@
+import { createPublicKey } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
@@ -23,6 +24,7 @@ import {
 } from '@peculiar/x509';
 import type { Clock } from '../../platform/clock.ts';
 import type { DataDirectory } from '../../platform/data-directory.ts';
+import { StartError } from '../../platform/errors.ts';
 import { type Certificate, parseCertificate } from './certificate.ts';
 import { renewalOf } from './rules.ts';
 
@@ -86,15 +88,31 @@ interface LocalAuthorityOptions {
   names: readonly string[];
 }
 
+/** Reads the authority; undefined if there is none that may sign these names. Throws StartError for damaged files. */
 async function readAuthority({ data, names }: LocalAuthorityOptions, now: Date): Promise<Authority | undefined> {
   const [certificate_file, key_file] = [join(data.path, CERTIFICATE_FILE), join(data.path, KEY_FILE)];
   if (!existsSync(certificate_file) || !existsSync(key_file)) return undefined;
-  const certificate = new X509Certificate(readFileSync(certificate_file, 'utf8'));
-  const may_sign_all = certificate.getExtension(id_ce_nameConstraints)?.equal(constrainTo(names)) ?? false;
-  const remaining_ms = certificate.notAfter.getTime() - now.getTime();
-  if (!may_sign_all || remaining_ms < CERTIFICATE_DAYS * DAY_MS) return undefined;
-  const [pkcs8] = PemConverter.decode(readFileSync(key_file, 'utf8'));
-  return { certificate, key: await crypto.subtle.importKey('pkcs8', pkcs8 as ArrayBuffer, ALGORITHM, true, ['sign']) };
+  try {
+    const text = readFileSync(certificate_file, 'utf8');
+    const certificate = new X509Certificate(text);
+    const may_sign_all = certificate.getExtension(id_ce_nameConstraints)?.equal(constrainTo(names)) ?? false;
+    const remaining_ms = certificate.notAfter.getTime() - now.getTime();
+    if (!may_sign_all || remaining_ms < CERTIFICATE_DAYS * DAY_MS) return undefined;
+    return { certificate, key: await parseKey(readFileSync(key_file, 'utf8'), text) };
+  } catch (cause) {
+    throw new StartError(
+      `The local authority in ${certificate_file} and ${key_file} cannot be used (${cause}): restore both files, or remove them, so that Muster creates another authority, which browsers must import.`,
+      { cause },
+    );
+  }
+}
+
+async function parseKey(key: string, certificate: string): Promise<CryptoKey> {
+  const [pkcs8] = PemConverter.decode(key);
+  if (!pkcs8) throw new Error('the second file has no key');
+  const is_its_own = createPublicKey(certificate).equals(createPublicKey(key));
+  if (!is_its_own) throw new Error('the key belongs to another authority');
+  return await crypto.subtle.importKey('pkcs8', pkcs8, ALGORITHM, true, ['sign']);
 }
 
 async function createAuthority({ data, names }: LocalAuthorityOptions, now: Date): Promise<Authority> {

@@ -1,9 +1,11 @@
 import { expect, test } from 'bun:test';
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { LocalAuthority } from '../../../src/features/certificates/local-authority.ts';
 import { openDataDirectory } from '../../../src/platform/data-directory.ts';
+import { StartError } from '../../../src/platform/errors.ts';
 import { createFixedClock } from '../../support/clock.ts';
+import { rejectionOf } from '../../support/refusal.ts';
 import { makeDataDirectory } from '../../support/service.ts';
 import { openTls } from '../../support/tls.ts';
 
@@ -49,6 +51,31 @@ test('local authority: one that may not sign a name is replaced', async () => {
   const before = await readFile((await open()).file, 'utf8');
   const { file } = await open([...NAMES, 'play.test']);
   expect(await readFile(file, 'utf8')).not.toBe(before);
+});
+
+test('local authority: the start is refused with files that are damaged or do not fit, and names them', async () => {
+  const { open, data } = await openAuthority();
+  await open();
+  const [certificate_file, key_file] = [join(data.path, 'local-ca.pem'), join(data.path, 'local-ca-key.pem')];
+  const whole = { certificate: await readFile(certificate_file, 'utf8'), key: await readFile(key_file, 'utf8') };
+  const { data: other, open: openOther } = await openAuthority();
+  await openOther();
+  const other_key = await readFile(join(other.path, 'local-ca-key.pem'), 'utf8');
+  for (const damage of [
+    { certificate: '' },
+    { certificate: whole.certificate.slice(0, 300) },
+    { key: '' },
+    { key: whole.key.slice(0, 100) },
+    { key: other_key },
+  ]) {
+    const { certificate, key } = { ...whole, ...damage };
+    await writeFile(certificate_file, certificate);
+    await writeFile(key_file, key);
+    const { message } = await rejectionOf(StartError, open());
+    expect(message).toContain(`The local authority in ${certificate_file} and ${key_file} cannot be used`);
+  }
+  await writeFile(key_file, whole.key);
+  await open();
 });
 
 test('local authority: a certificate is signed anew after two thirds of its lifetime', async () => {
