@@ -1,5 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { hasBody } from '../../platform/http/body.ts';
+import { noteAnswer, noteAnswerEnd } from '../../platform/http/connections-in-use.ts';
 import type { GatewayRequest } from '../../platform/http/gateway.ts';
 import { asksForSocket, checkHandshake } from '../../platform/http/handshake.ts';
 import type { WebRequest } from '../../platform/http/site.ts';
@@ -95,10 +96,15 @@ export function createGateway(dependencies: GatewayDependencies) {
       const is_socket = asksForSocket(web_request.request);
       await web_request.count(is_socket ? SOCKETS_LIMIT : REQUESTS_LIMIT, server.namespace_id);
       if (is_socket) checkHandshake(web_request.request);
-      const onEnd = (is_socket ? open_sockets : in_progress).take(
+      const free = (is_socket ? open_sockets : in_progress).take(
         { server_id, game_id: server.game_id },
         web_request.address,
       );
+      const answer = is_socket ? undefined : noteAnswer(web_request.request, listener);
+      const onEnd = () => {
+        if (answer) noteAnswerEnd(answer);
+        free();
+      };
       const { target, is_by_path } = named;
       const passed = { server_id, server_address, target, is_by_path, has_presence, client, traffic, onEnd };
       if (!is_socket) listener?.timeout(web_request.request, SILENT_MAX_S);

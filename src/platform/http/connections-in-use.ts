@@ -17,8 +17,10 @@ interface ReceivedRequest {
   server: Connected | null;
 }
 
-/** Module state, because descriptors belong to the process. Looked up only when a connection must be closed. */
+// Module state, because descriptors belong to the process. The address of a request is read only when connections must be
+// closed, because that takes a system call.
 const requests = new Registry<ReceivedRequest>();
+const answers = new Registry<ReceivedRequest>();
 const sockets = new Map<object, string>();
 
 /** Notes that a request is in progress, until {@link noteRequestEnd}. */
@@ -28,6 +30,18 @@ export function noteRequest(request: Request, server: Connected | null): Slot<Re
 
 export function noteRequestEnd(noted: Slot<ReceivedRequest>): void {
   requests.remove(noted);
+}
+
+/**
+ * Notes that the answer to a request may go on for long, and be silent, after it has begun, until {@link noteAnswerEnd}. The
+ * request itself is in progress only until then.
+ */
+export function noteAnswer(request: Request, server: Connected | null): Slot<ReceivedRequest> {
+  return answers.add({ request, server });
+}
+
+export function noteAnswerEnd(noted: Slot<ReceivedRequest>): void {
+  answers.remove(noted);
 }
 
 /** Notes that the connection of a request becomes a WebSocket, until {@link noteSocketEnd}. */
@@ -46,10 +60,10 @@ export function countInUse(): { requests: number; sockets: number } {
   return { requests: requests.size, sockets: sockets.size };
 }
 
-/** Returns a function that checks whether a request or a WebSocket uses a connection now. */
+/** Returns a function that checks whether a request, its answer or a WebSocket uses a connection now. */
 export function readConnectionsInUse(): (peer: Peer) => boolean {
   const names = new Set(sockets.values());
-  for (const { request, server } of requests.list()) {
+  for (const { request, server } of [...requests.list(), ...answers.list()]) {
     const peer = server?.requestIP(request);
     if (peer) names.add(nameOf(peer));
   }

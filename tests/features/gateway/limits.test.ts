@@ -5,8 +5,9 @@ import { relayRequest } from '../../../src/features/gateway/http-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
-import { makeGame } from '../../support/game.ts';
+import { makeGame, uploadScript } from '../../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
+import { holdConnections } from '../../support/held-connections.ts';
 import { sendRaw } from '../../support/raw-http.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -116,6 +117,38 @@ describe('gateway: all servers of one game', () => {
     await waitFor(async () => (await get(sibling, '/headers')).status === 200, 'the requests to end');
   }, 300_000);
 });
+
+/** A server that sends one event, and then nothing. */
+const EVENTS_SERVER = `
+Bun.serve({
+  port: Number(process.env.PORT_web),
+  hostname: '0.0.0.0',
+  idleTimeout: 0,
+  fetch: () => new Response(new ReadableStream({ start: (stream) => stream.enqueue('data: 1\\n\\n') })),
+});
+console.log('listening');
+`;
+
+test('gateway: a silent stream of events is in use, so an address over its limit loses idle connections instead', async () => {
+  const PER_ADDRESS_MAX = 20;
+  const settings = { ...SETTINGS, MUSTER_CONNECTIONS_PER_ADDRESS_MAX: String(PER_ADDRESS_MAX) };
+  await using muster = await openTestService(settings);
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const build = await uploadScript(muster.api, game, EVENTS_SERVER);
+  const events = await startWebServer(muster, game, { build });
+  const open = (count: number, path: string, host: string) =>
+    holdConnections({
+      base_url: muster.config.local_url,
+      address: '127.0.0.9',
+      count,
+      text: `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    });
+  using stream = open(1, '/', `${events.name}.${SERVERS_DOMAIN}`);
+  await waitFor(() => stream.received[0]?.includes('data: 1'), 'the first event');
+  using idle = open(2 * PER_ADDRESS_MAX, '/health/live', 'localhost');
+  await waitFor(() => idle.closedCount() + stream.closedCount() > PER_ADDRESS_MAX, 'the excess to be closed');
+  expect(stream.closedCount()).toBe(0);
+}, 300_000);
 
 /** A relay for requests to the server `to`. By default, that answers bodies with the same, and other requests with 32 MiB. */
 function openRelay({
