@@ -14,7 +14,7 @@ import { type HealthCheck, healthRoutes, type Isolation } from './platform/http/
 import { createRateLimiter } from './platform/http/rate-limits.ts';
 import { createRays, rayRoutes } from './platform/http/rays.ts';
 import type { Route } from './platform/http/route.ts';
-import type { Sites } from './platform/http/site.ts';
+import type { ServedSites } from './platform/http/site.ts';
 import { openLimits } from './platform/limits/limits.ts';
 import { Refusals } from './platform/limits/refusals.ts';
 import { SOCKET_HANDLERS } from './platform/socket/socket-handlers.ts';
@@ -30,7 +30,7 @@ interface FrontOptions {
   watch: Watch;
   tenants: Tenants;
   audit: Audit;
-  sites: Sites;
+  sites: ServedSites;
   gateway: Gateway;
   /** The routes of all features. */
   routes: Route[];

@@ -71,9 +71,9 @@ test('open connections: one that is shut is closed on both sides; another that h
   await waitFor(async () => (await table.read()).connections.length === 0, 'other connections to end');
   const socket = await open('127.0.0.1', '127.0.0.7');
   const accepted = await waitFor(async () => (await table.read()).connections[0], 'the connection');
-  expect(readActivity(accepted.descriptor)).toMatchObject({ is_open: true, was_asked: false });
+  expect(readActivity(accepted.descriptor)).toMatchObject({ is_open: true, has_client_sent: false });
   socket.write('x');
-  await waitFor(() => readActivity(accepted.descriptor)?.was_asked, 'the received bytes to be counted');
+  await waitFor(() => readActivity(accepted.descriptor)?.has_client_sent, 'the received bytes to be counted');
   shutConnection({ ...accepted, port: accepted.port - 1 });
   expect(readActivity(accepted.descriptor)?.is_open).toBe(true);
   shutConnection(accepted);

@@ -9,7 +9,7 @@ import { serverLimits } from '../../src/platform/http/listen.ts';
 import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays, type Rays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';
-import type { Sites } from '../../src/platform/http/site.ts';
+import type { ServedSites } from '../../src/platform/http/site.ts';
 import type { Limits } from '../../src/platform/limits/limits.ts';
 import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Watch } from '../../src/platform/watch/watch.ts';
@@ -33,7 +33,7 @@ interface TestAppOptions {
   /** None if they are left out. */
   limits?: Limits;
   /** None if they are left out. */
-  sites?: Partial<Sites>;
+  sites?: Partial<ServedSites>;
   /** Events are added to this list. */
   rays?: Rays;
   /** As in the setting. */

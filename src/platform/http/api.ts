@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import { ServiceError } from '../errors.ts';
 import { toResponse } from './answers.ts';
-import type { Answerer, Exchange } from './exchange.ts';
+import { type Answerer, type Exchange, NO_ROUTE } from './exchange.ts';
 import { describeRoute } from './openapi.ts';
 import { pathOf, type RawParams } from './path.ts';
 import { createPipeline, type PipelineOptions, type PipelineParts } from './pipeline.ts';
@@ -14,15 +14,13 @@ import {
   createNotFound,
   splitPaths,
 } from './route-table.ts';
-import { type Upgrades, type UpgradingServer, WATCH_PATH } from './upgrades.ts';
+import { type SocketUpgrader, type UpgradingServer, WATCH_PATH } from './upgrades.ts';
 
-/** Shown in the log instead of a route. */
-const NO_ROUTE = '-';
 const NO_PARAMS: RawParams = {};
 
 export interface ApiOptions extends PipelineOptions {
   routes: Route[];
-  sockets: Upgrades;
+  sockets: SocketUpgrader;
 }
 
 interface ApiParts extends PipelineParts {

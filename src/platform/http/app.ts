@@ -5,22 +5,22 @@ import { type ApiOptions, createApi } from './api.ts';
 import { createOriginAuthenticator } from './authentication.ts';
 import { createTextReader } from './body.ts';
 import { createCors } from './cors.ts';
-import { createAnswerer, type Exchange } from './exchange.ts';
+import { createAnswerer, type Exchange, NO_ROUTE } from './exchange.ts';
 import type { Gateway, GatewayRequest } from './gateway.ts';
 import { createHostReader } from './host.ts';
 import type { Rays } from './rays.ts';
 import { ReceivingServers } from './receiving-servers.ts';
 import { createDeadlineOptions } from './request-deadline.ts';
-import { type Site, type Sites, WebRequest } from './site.ts';
+import { type ServedSites, type Site, WebRequest } from './site.ts';
 import type { UpgradingServer } from './upgrades.ts';
 
 /** Shown in the log instead of a route. */
-const [NO_ROUTE, SITE, GAME_SERVER] = ['-', 'site', 'gateway'];
+const [SITE, GAME_SERVER] = ['site', 'gateway'];
 /** The part of a request's time in which its body must arrive. */
 const BODY_SHARE = 0.4;
 
 export interface AppOptions extends ApiOptions {
-  sites: Sites;
+  sites: ServedSites;
   gateway: Gateway;
   addresses: Addresses;
   rays: Rays;

@@ -2,6 +2,7 @@ import type { TSchema } from '@sinclair/typebox';
 import type { CallerOf } from '../tokens/caller.ts';
 import { isOfKind } from '../tokens/tokens.ts';
 import type { AnyCall, ChangeDetails, EffectOnOther } from './call.ts';
+import { paramNamesOf } from './path.ts';
 import type { HandledRoute } from './route.ts';
 import { isUuid } from './shapes.ts';
 
@@ -52,7 +53,7 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
   const is_recorded = isRecorded(route);
   if (!is_recorded) return (call) => route.handle(call);
   const isNamed = (name: string) => route.recorded.includes(name) || name.endsWith('_id');
-  const params = namesInPath(route.path)
+  const params = paramNamesOf(route.path)
     .filter((name) => isNamed(name) || !free_params.includes(name))
     .filter((name) => !access || !OF_SCOPE.includes(name));
   const members = membersOf(route.body).filter(isNamed);
@@ -85,10 +86,6 @@ export function createRecorder(route: HandledRoute, audit: Audit): (call: AnyCal
 /** Returns whether a route's changes are recorded. */
 export function isRecorded({ is_change, allow }: Pick<HandledRoute, 'is_change' | 'allow'>): boolean {
   return is_change && allow !== 'anyone' && allow.some((kind) => AUDITED_KINDS.some((audited) => audited === kind));
-}
-
-function namesInPath(path: string): string[] {
-  return [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name);
 }
 
 function membersOf(shape: TSchema | undefined): string[] {

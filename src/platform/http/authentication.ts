@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.ts';
 import type { CountedClient, RateLimiter } from './rate-limits.ts';
 import type { Route } from './route.ts';
 
-/** The reference API matches it with its case, too. */
+/** Compared with its case, as the reference API does. */
 const BEARER = 'Bearer ';
 
 /** Namespaces whose pages need no token (specification: tokenless authentication). */

@@ -38,7 +38,7 @@ export class Call<Caller, Parameters, Query, Body> implements RouteInput<Caller,
   readonly caller: Caller;
   readonly params: Parameters;
   readonly query: Query;
-  /** Of the route's shape. It may have more members, which mean nothing. */
+  /** Has the route's shape. Members that the shape does not name are ignored. */
   readonly body: Body;
   /** The unparsed body. Empty on a route without a body, and on one that takes a stream. */
   readonly text: string;

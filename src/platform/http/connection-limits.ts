@@ -193,8 +193,8 @@ function readRanking(): Ranking {
   const isInUse = readConnectionsInUse();
   return (connection, activity) => {
     if (!activity?.is_open) return 0;
-    if (!activity.was_asked) return 1;
-    return isInUse(connection) || !activity.is_sent ? 3 : 2;
+    if (!activity.has_client_sent) return 1;
+    return isInUse(connection) || !activity.has_client_received_all ? 3 : 2;
   };
 }
 

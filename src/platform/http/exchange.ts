@@ -9,6 +9,9 @@ import type { Rays } from './rays.ts';
 import type { ReceivingServers } from './receiving-servers.ts';
 import { Deadline, type DeadlineOptions } from './request-deadline.ts';
 
+/** Shown in the log instead of a route, for requests that no route answers. */
+export const NO_ROUTE = '-';
+
 /** What all exchanges use. */
 export interface ExchangeServices {
   addresses: Addresses;

@@ -9,7 +9,7 @@ export interface Gateway {
   findByPath(request: Request): GatewayRequest | undefined;
   /** Waits until players have left by themselves, as long as the settings say. They are served meanwhile. */
   drain(): Promise<void>;
-  /** Closes all connections to game servers, whose clients connect again. */
+  /** Closes all WebSockets to game servers. Their clients connect again. */
   stop(): void;
 }
 

@@ -62,7 +62,7 @@ export function createPort(options: PortOptions): Port {
   return {
     async setHandlers(handlers) {
       if (opened) for (const server of opened.servers) server.reload(toServeOptions(handlers));
-      else opened = await open(options, handlers);
+      else opened = await openPort(options, handlers);
     },
     stop: () => stopAll(opened?.servers ?? []),
     release: () => opened?.hold?.release(),
@@ -70,7 +70,7 @@ export function createPort(options: PortOptions): Port {
 }
 
 /** Opens the port at each of its addresses. */
-async function open(options: PortOptions, handlers: PortHandlers) {
+async function openPort(options: PortOptions, handlers: PortHandlers) {
   try {
     return await listenOnFreedPort(options, handlers.freePort, () => openAll(options, handlers));
   } catch (cause) {

@@ -39,9 +39,9 @@ export interface Activity {
   /** Whether neither side has closed it. */
   is_open: boolean;
   /** Whether the client has sent anything. */
-  was_asked: boolean;
+  has_client_sent: boolean;
   /** Whether the client has received everything that was written to it. */
-  is_sent: boolean;
+  has_client_received_all: boolean;
   /** Milliseconds since the service last sent something, or since the connection was opened. */
   since_sent_ms: number;
 }
@@ -100,8 +100,9 @@ export function readActivity(descriptor: number): Activity | undefined {
   if (libc.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, info, length) !== 0) return undefined;
   return {
     is_open: info[INFO.state] === TCP_ESTABLISHED,
-    was_asked: info_view.getUint32(INFO.data_segments_in, true) > 0,
-    is_sent: info_view.getUint32(INFO.unacknowledged, true) + info_view.getUint32(INFO.unsent_bytes, true) === 0,
+    has_client_sent: info_view.getUint32(INFO.data_segments_in, true) > 0,
+    has_client_received_all:
+      info_view.getUint32(INFO.unacknowledged, true) + info_view.getUint32(INFO.unsent_bytes, true) === 0,
     since_sent_ms: info_view.getUint32(INFO.last_data_sent, true),
   };
 }

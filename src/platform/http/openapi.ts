@@ -6,6 +6,7 @@ import { documentationAnchor, type ErrorCode } from '../errors.ts';
 import { ErrorBody } from './answers.ts';
 import { isRecorded } from './audit.ts';
 import { type Examples, exampleOf } from './examples.ts';
+import { paramNamesOf } from './path.ts';
 import { namesEnvironment, type Route } from './route.ts';
 import { registerFormats, Uuid } from './shapes.ts';
 import { NamedShapes, type Part, writePlainly } from './shared-parts.ts';
@@ -107,8 +108,10 @@ function describeLimit({ allow, limit, address_limit }: Route): string {
 }
 
 function shapesOf(route: Route) {
-  const names = [...route.path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name);
-  const params = names.map((name) => [name, route.free_params.includes(name) ? Type.String() : Uuid]);
+  const params = paramNamesOf(route.path).map((name) => [
+    name,
+    route.free_params.includes(name) ? Type.String() : Uuid,
+  ]);
   return {
     params: Type.Object(Object.fromEntries(params)),
     query: route.query ?? Type.Object({}),

@@ -38,13 +38,13 @@ export type RawParams = Record<string, string | null>;
 
 /** Creates the function that returns whether all parameters of a path that must be ids are ids. */
 export function createIdCheck({ path, free_params = [] }: { path: string; free_params?: readonly string[] }) {
-  const ids = namesOf(path).filter((name) => !free_params.includes(name));
+  const ids = paramNamesOf(path).filter((name) => !free_params.includes(name));
   return (raw: RawParams): boolean => ids.every((name) => isUuid(raw[name] ?? ''));
 }
 
 /** Creates the function that checks the parameters of a route's path. It throws API_NOT_FOUND, because a bad id names nothing. */
 export function createParamsReader({ path, free_params }: Route): (raw: RawParams) => Record<string, string> {
-  const names = namesOf(path).map((name) => ({ name, is_free: free_params.includes(name) }));
+  const names = paramNamesOf(path).map((name) => ({ name, is_free: free_params.includes(name) }));
   return (raw) => {
     const params: Record<string, string> = {};
     for (const { name, is_free } of names) {
@@ -57,6 +57,7 @@ export function createParamsReader({ path, free_params }: Route): (raw: RawParam
   };
 }
 
-function namesOf(path: string): string[] {
+/** Returns the names of the parameters in a route's path. */
+export function paramNamesOf(path: string): string[] {
   return [...path.matchAll(/:([a-z_]+)/g)].map(([, name = '']) => name);
 }

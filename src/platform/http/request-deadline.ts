@@ -41,8 +41,9 @@ export class Deadline implements RequestDeadline {
   #abort: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #has_passed = false;
-  /** Whether the deadline has to wait before it passes, and whether it would have passed. */
+  /** While it is held, the deadline does not pass. */
   #is_held = false;
+  /** Whether the time is over, also while the deadline is held. */
   #is_due = false;
 
   constructor(timed: TimedRequest, options: DeadlineOptions) {
@@ -57,7 +58,7 @@ export class Deadline implements RequestDeadline {
     this.#unfinished = timeouts.add(this);
   }
 
-  /** The request is answered. */
+  /** Stops the deadline, because the request is answered. */
   cancel(): void {
     if (this.#unfinished) this.#options.timeouts.finish(this.#unfinished);
   }
@@ -76,7 +77,7 @@ export class Deadline implements RequestDeadline {
     if (this.#is_due) this.pass();
   }
 
-  /** The time is over. */
+  /** Ends the request because its time is over. While the deadline is held, only notes that. */
   pass(): void {
     this.#is_due = true;
     if (this.#is_held) return;

@@ -4,7 +4,10 @@ import type { Route } from './route.ts';
 
 type Matchable = Pick<Route, 'method' | 'path'> & Partial<Pick<Route, 'free_params'>>;
 
-/** Throws if a route does not name its allowed callers: the service does not start with one. */
+/**
+ * Throws if a route names no allowed callers, or does not say how it uses the game in its path. The service does not start
+ * then.
+ */
 export function assertDenyByDefault(routes: Route[]): void {
   for (const { method, path, allow, access } of routes) {
     assert(allow === 'anyone' || allow.length > 0, `${method} ${path} names the kinds of token it takes`);

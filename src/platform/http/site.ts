@@ -4,8 +4,8 @@ import type { TokenlessOrigins } from './authentication.ts';
 import type { Exchange } from './exchange.ts';
 import type { RateLimiter } from './rate-limits.ts';
 
-/** Static sites, each under host names of its own. */
-export interface Sites extends TokenlessOrigins {
+/** The static sites that are served, each under host names of its own. */
+export interface ServedSites extends TokenlessOrigins {
   /**
    * Returns the site at the host of a URL; undefined if the host is the API's. Calls `countLookup` before each read of the
    * database.
@@ -20,7 +20,7 @@ export interface Site {
 /** A request that is not for the API, but for a site or a game server. */
 export class WebRequest {
   readonly request: Request;
-  /** Takes the headers of rate limits, which answers of sites and game servers do not have. */
+  /** Receives the headers of rate limits, and drops them: answers of sites and game servers have none. */
   readonly headers = {};
   readonly #exchange: Exchange;
   readonly #rate_limiter: RateLimiter;

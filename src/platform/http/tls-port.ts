@@ -56,7 +56,7 @@ export interface TlsPort {
 export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
   const { port, certificates, handlers, events } = options;
   // A held port is opened a second time before it is closed, so that certificates change without a pause.
-  const { can_share, ...first } = await open(options);
+  const { can_share, ...first } = await openServers(options);
   let { servers } = first;
   /** Closed listeners that still have connections. */
   const replaced = new Set<Server<unknown>>();
@@ -107,7 +107,7 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
 }
 
 /** Holds the port, if it can be held, and listens with the current certificates. */
-async function open(options: TlsPortOptions): Promise<{ servers: Server<unknown>[]; can_share: boolean }> {
+async function openServers(options: TlsPortOptions): Promise<{ servers: Server<unknown>[]; can_share: boolean }> {
   try {
     return await listenOnFreedPort(options, options.handlers.freePort, () => {
       const { listening, hold } = holdAndListen(options, (is_held) => listen(options, is_held));

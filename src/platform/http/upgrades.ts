@@ -3,8 +3,8 @@ import type { Exchange } from './exchange.ts';
 
 export const WATCH_PATH = '/watch';
 
-/** The WebSocket channel. */
-export interface Upgrades {
+/** Upgrades requests at `WATCH_PATH` to WebSockets of the channel. */
+export interface SocketUpgrader {
   /** Upgrades a request to a WebSocket. Throws the error that a refused request is answered with. */
   upgrade(exchange: Exchange, server: UpgradingServer): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { readBearer } from '../http/authentication.ts';
 import { noteSocket, noteSocketEnd } from '../http/connections-in-use.ts';
 import { asksForSocket, checkHandshake } from '../http/handshake.ts';
 import { type CountedClient, keyOf } from '../http/rate-limits.ts';
-import type { Upgrades, UpgradingServer } from '../http/upgrades.ts';
+import type { SocketUpgrader, UpgradingServer } from '../http/upgrades.ts';
 import { CallerSlots } from '../limits/caller-slots.ts';
 import { inEachMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
@@ -29,7 +29,7 @@ export interface SocketsDependencies extends Omit<SubscriptionAuthorizerDependen
   sockets_per_caller_max: number;
 }
 
-export interface Sockets extends Upgrades {
+export interface Sockets extends SocketUpgrader {
   /** Returns how many sockets are open. */
   count(): number;
   /** Closes all sockets with `restarting`, and accepts no more. */
