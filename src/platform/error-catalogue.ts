@@ -177,7 +177,7 @@ export const CATALOGUE = {
   },
   GATEWAY_NAME_NOT_FOUND: {
     status: 404,
-    message: 'No game server has the name or port "{name}". Ask the matchmaker for the address again.',
+    message: 'No game server has a port for http named "{name}". Ask the matchmaker for the address again.',
   },
   GATEWAY_SERVER_ENDED: {
     status: 400,

@@ -79,12 +79,7 @@ export function createGateway(dependencies: GatewayDependencies) {
         host: named.host,
         proto: web_request.is_https ? 'https' : 'http',
       };
-      const port = parsePortName(named.name);
-      const server = port && (await findServer(port.server_id, web_request));
-      if (!port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: named.name });
-      if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id: port.server_id });
-      if (server.is === 'ended')
-        throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id: port.server_id, how: server.how });
+      const { port, server } = await requireRunning(named, web_request);
       const { server_id } = port;
       const { method } = web_request.request;
       if (WITHOUT_BODY.has(method) && hasBody(web_request.request)) {
@@ -120,6 +115,20 @@ export function createGateway(dependencies: GatewayDependencies) {
     }
   }
 
+  /** Returns the named port and its server. Throws GATEWAY_NAME_NOT_FOUND, GATEWAY_SERVER_NOT_READY and GATEWAY_SERVER_ENDED. */
+  async function requireRunning(
+    { name }: NamedRequest,
+    web_request: WebRequest,
+  ): Promise<{ port: NamedPort; server: Running }> {
+    const port = parsePortName(name);
+    const server = port && (await findServer(port.server_id, web_request));
+    if (!port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name });
+    const { server_id } = port;
+    if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id });
+    if (server.is === 'ended') throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id, how: server.how });
+    return { port, server };
+  }
+
   async function findServer(server_id: string, web_request: WebRequest): Promise<ServerReach | undefined> {
     const known = reachable_servers.recall(server_id);
     if (known) return known.server;
@@ -137,7 +146,9 @@ export function createGateway(dependencies: GatewayDependencies) {
   ): Pick<PassedRequest, 'server_address' | 'has_presence'> {
     const [, port] = Object.entries(server.ports).find(([name]) => name === label) ?? [];
     const is_http = port?.routing === 'game_guard' && (port.protocol === 'http' || port.protocol === 'https');
-    if (!is_http || port.public_port === undefined) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: label });
+    if (!is_http || port.public_port === undefined) {
+      throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name: `${server_id}-${label}` });
+    }
     const host = hostOf({ node_id: server.node_id, host: port.public_hostname }, node_id);
     if (host === undefined) throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id });
     return { server_address: `${toUrlHost(host)}:${port.public_port}`, has_presence: port.presence === 'gateway' };

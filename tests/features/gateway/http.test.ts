@@ -43,7 +43,11 @@ describe('gateway: refuses', () => {
   });
 
   test('a port of the server without http, and labels that the server does not have', async () => {
-    expect(await outcomeOf(send(`${web.server_id}-game`, '/'))).toBe('404 GATEWAY_NAME_NOT_FOUND');
+    const name = `${web.server_id}-game`;
+    expect(await (await send(name, '/')).json()).toMatchObject({
+      code: 'GATEWAY_NAME_NOT_FOUND',
+      message: `No game server has a port for http named "${name}". Ask the matchmaker for the address again.`,
+    });
     expect(await outcomeOf(send(`${web.server_id}-other`, '/'))).toBe('404 GATEWAY_NAME_NOT_FOUND');
     expect(await outcomeOf(send(`${web.server_id}-constructor`, '/'))).toBe('404 GATEWAY_NAME_NOT_FOUND');
   });
@@ -52,7 +56,7 @@ describe('gateway: refuses', () => {
     const answer = await send(`${SOME_ID}-web`, '/', { headers: { accept: 'text/html,*/*' } });
     expect(answer.status).toBe(404);
     expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(await answer.text()).toContain(`No game server has the name or port &quot;${SOME_ID}-web&quot;.`);
+    expect(await answer.text()).toContain(`No game server has a port for http named &quot;${SOME_ID}-web&quot;.`);
   });
 
   test('a server that has ended, and says how it ended', async () => {
