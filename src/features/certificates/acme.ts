@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { assert, StartError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { parseCertificate } from './certificate.ts';
+import { CertificateError, parseCertificate } from './certificate.ts';
 import { renewalOf, retryAfter } from './rules.ts';
 import * as store from './store.ts';
 
@@ -121,7 +121,7 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
         }
         const retry_in_ms = retryAfter(claim.failures + 1);
         await store.saveFailure(queries, claim, new Date(clock.now().getTime() + retry_in_ms));
-        const reason = cause instanceof Error ? cause.message : String(cause);
+        const reason = describeFailure(cause);
         events.emit({ event: 'certificate_not_issued', host, reason, failures: claim.failures + 1, retry_in_ms });
       }
       return true;
@@ -132,6 +132,12 @@ export function createAcme({ database, clock, events, hosts, directory, email, c
       return (await readChallenges(host)).get(token);
     },
   };
+}
+
+/** Says in a sentence why no certificate was issued. */
+function describeFailure(cause: unknown): string {
+  if (cause instanceof CertificateError) return `The issued certificate ${cause.message}`;
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function hasAccountUrl(client: acme.Client): boolean {

@@ -4,7 +4,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import type { ServedCertificates } from '../../platform/http/tls-port.ts';
 import { startLoop } from '../../platform/loop.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
+import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
 import type { Acme, AcmeOptions } from './acme.ts';
 import type { Certificate } from './certificate.ts';
@@ -43,8 +43,6 @@ export interface Certificates extends ServedCertificates {
    * other requests.
    */
   answerChallenge(request: Request): Promise<Response> | undefined;
-  /** The file with the certificate of the local authority, if there is one. */
-  local_authority_file: string | undefined;
   startWork(signal: AbortSignal): { stopped: Promise<void> }[];
 }
 
@@ -113,8 +111,7 @@ export async function createCertificates(dependencies: CertificatesDependencies)
         return 0;
       },
     });
-    const unsubscribe = feed.subscribe(topics.certificates(), loop.wake);
-    signal.addEventListener('abort', unsubscribe, { once: true });
+    wakeOnChange(loop, { feed, topics: [topics.certificates()], signal });
     return loop;
   }
 
@@ -133,7 +130,6 @@ export async function createCertificates(dependencies: CertificatesDependencies)
       if (!pathname.startsWith(CHALLENGE_PATH) || !CHALLENGE_TOKEN.test(token)) return undefined;
       return answer(acme, hostname, token);
     },
-    local_authority_file: local?.file,
     startWork: (signal) => [
       ...(pairs.length > 0 || local ? [startReading(signal)] : []),
       ...(acme ? [startOrdering(acme, signal)] : []),

@@ -72,12 +72,11 @@ export class LocalAuthority {
     return new LocalAuthority(authority, await sign(authority, options.names, now), options);
   }
 
-  /** Signs the next certificate if it is due. Returns whether it did. */
-  async renew(): Promise<boolean> {
+  /** Signs the next certificate if it is due. */
+  async renew(): Promise<void> {
     const now = this.#clock.now();
-    if (now < renewalOf(this.certificate)) return false;
+    if (now < renewalOf(this.certificate)) return;
     this.certificate = await sign(this.#authority, this.#names, now);
-    return true;
   }
 }
 

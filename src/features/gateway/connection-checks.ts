@@ -1,6 +1,6 @@
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
-import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
+import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import { topics } from '../topics.ts';
 import type { Presence } from './presence.ts';
@@ -50,7 +50,6 @@ export function startCheckingConnections(
       return closed;
     },
   });
-  const unsubscribe = subscribeAll({ subscribe }, [topics.kicks(), topics.replacedOf(node_id)], loop.wake);
-  signal.addEventListener('abort', unsubscribe, { once: true });
+  wakeOnChange(loop, { feed: { subscribe }, topics: [topics.kicks(), topics.replacedOf(node_id)], signal });
   return loop;
 }

@@ -129,8 +129,8 @@ export class Quotas {
     return this.#slots.taken;
   }
 
-  /** How many servers have a quota. */
-  get servers(): number {
+  /** How many servers have a quota, for tests. */
+  get quota_count(): number {
     return this.#of_servers.size;
   }
 

@@ -2,7 +2,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import { toUrlHost } from '../../platform/networks.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
+import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import type { Machines } from '../machines/machines.ts';
 import type { Servers } from '../servers/servers.ts';
@@ -62,11 +62,12 @@ export function startReportingReady(
       );
       awaited = addresses.size > 0 ? 'starting' : running.length > server_ids.length ? 'waiting' : 'none';
       probes.begin(addresses);
+      const failures = probes.takeFailures();
+      if (failures.length > 0) throw new AggregateError(failures, 'lobbies could not be reported ready');
       return 0;
     },
   });
-  const unsubscribe = subscribe(topics.work(datacenter_id), loop.wake);
-  signal.addEventListener('abort', unsubscribe, { once: true });
+  wakeOnChange(loop, { feed: { subscribe }, topics: [topics.work(datacenter_id)], signal });
   return { ...loop, stopped: loop.stopped.then(() => probes.ended()) };
 }
 
@@ -97,10 +98,7 @@ class Probes {
     this.#options = options;
   }
 
-  /**
-   * Begins to probe the servers at these addresses, by lobby, and forgets all other lobbies. Throws if a lobby could not be
-   * reported since the last call.
-   */
+  /** Begins to probe the servers at these addresses, by lobby, and forgets all other lobbies. */
   begin(addresses: ReadonlyMap<string, string>): void {
     for (const lobby_id of this.#of_lobbies.keys()) {
       if (!addresses.has(lobby_id)) this.#of_lobbies.delete(lobby_id);
@@ -114,9 +112,13 @@ class Probes {
       const ended = this.#perform(lobby_id, address).finally(() => this.#under_way.delete(ended));
       this.#under_way.add(ended);
     }
+  }
+
+  /** Returns why lobbies could not be reported since the last call. */
+  takeFailures(): unknown[] {
     const failures = this.#failures;
     this.#failures = [];
-    if (failures.length > 0) throw new AggregateError(failures, 'lobbies could not be reported ready');
+    return failures;
   }
 
   /** Resolves once all probes have ended. */

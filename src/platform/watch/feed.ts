@@ -1,6 +1,6 @@
 import type { Database } from '../database/database.ts';
 import type { Events } from '../events.ts';
-import { startLoop } from '../loop.ts';
+import { type Loop, startLoop } from '../loop.ts';
 import { Registry } from '../registry.ts';
 import { CHANGES_CHANNEL, readNotification } from './notifications.ts';
 import { readVersions } from './versions.ts';
@@ -38,6 +38,14 @@ export function subscribeAll(
   return () => {
     for (const unsubscribe of unsubscribers) unsubscribe();
   };
+}
+
+/** Wakes a loop after each change of the topics, until the signal is aborted. */
+export function wakeOnChange(
+  { wake }: Pick<Loop, 'wake'>,
+  { feed, topics, signal }: { feed: Pick<Feed, 'subscribe'>; topics: readonly string[]; signal: AbortSignal },
+): void {
+  signal.addEventListener('abort', subscribeAll(feed, topics, wake), { once: true });
 }
 
 interface Subscription {

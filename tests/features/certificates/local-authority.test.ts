@@ -83,8 +83,9 @@ test('local authority: a certificate is signed anew after two thirds of its life
   const local = await open();
   const first = local.certificate;
   clock.advance(59 * DAY_MS);
-  expect([await local.renew(), local.certificate]).toEqual([false, first]);
+  await local.renew();
+  expect(local.certificate).toBe(first);
   clock.advance(2 * DAY_MS);
-  expect(await local.renew()).toBe(true);
+  await local.renew();
   expect(local.certificate.expires_at.getTime()).toBeGreaterThan(first.expires_at.getTime());
 });

@@ -68,10 +68,10 @@ describe('quota: of a server', () => {
     const take = (server_id: string) => quotas.take({ server_id, game_id: GAME }, '192.0.2.1');
     take('a busy server');
     take('a server')();
-    expect(quotas.servers).toBe(2);
+    expect(quotas.quota_count).toBe(2);
     await waitFor(() => {
       take('another server')();
-      return quotas.servers === 2;
+      return quotas.quota_count === 2;
     }, 'the quota of the unused server to be deleted');
     expect(refusalOf(ServiceError, () => take('a busy server')).code).toBe('GATEWAY_TOO_MANY_CONNECTIONS');
   });
