@@ -4,8 +4,7 @@ import type { Quota } from '../quota.ts';
 import type { ServerTraffic } from '../traffic.ts';
 import { Connection, type Endpoint, SILENCE } from './connection.ts';
 import { encodeProxyHeader, type ProxyProtocol } from './proxy-header.ts';
-
-const SILENCE_CHECKED_EVERY_MS = 5_000;
+import { startCheckingSilence } from './silence.ts';
 
 export interface TcpRelayOptions {
   /** Where clients connect. */
@@ -74,13 +73,9 @@ export function openTcpRelay(options: TcpRelayOptions): Relay {
     error: ({ data }) => data?.cut(),
   };
   const listener = Bun.listen({ ...listen, exclusive: true, allowHalfOpen: true, data: undefined, socket });
-  const checking = setInterval(
-    () => {
-      const now = performance.now();
-      for (const connection of [...connections]) connection.closeIfSilent(now, silence);
-    },
-    Math.min(SILENCE_CHECKED_EVERY_MS, ...Object.values(silence)),
-  );
+  const checking = startCheckingSilence(Object.values(silence), (now) => {
+    for (const connection of [...connections]) connection.closeIfSilent(now, silence);
+  });
 
   return {
     count: () => connections.size,

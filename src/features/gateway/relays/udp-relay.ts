@@ -2,9 +2,8 @@ import type { Quota } from '../quota.ts';
 import type { ServerTraffic } from '../traffic.ts';
 import type { Endpoint } from './connection.ts';
 import { Flow } from './flow.ts';
+import { startCheckingSilence } from './silence.ts';
 import type { Relay } from './tcp-relay.ts';
-
-const SILENCE_CHECKED_EVERY_MS = 5_000;
 
 export interface UdpRelayOptions {
   /** Where clients send their packets. */
@@ -72,16 +71,12 @@ export async function openUdpRelay(options: UdpRelayOptions): Promise<Relay> {
       error() {},
     },
   });
-  const checking = setInterval(
-    () => {
-      const now = performance.now();
-      for (const flow of [...flows.values()]) {
-        const max_ms = flow.received_packets > 1 ? silence.max_ms : silence.after_one_packet_max_ms;
-        if (now - flow.received_at > max_ms) flow.close();
-      }
-    },
-    Math.min(SILENCE_CHECKED_EVERY_MS, silence.max_ms, silence.after_one_packet_max_ms),
-  );
+  const checking = startCheckingSilence(Object.values(silence), (now) => {
+    for (const flow of [...flows.values()]) {
+      const max_ms = flow.received_packets > 1 ? silence.max_ms : silence.after_one_packet_max_ms;
+      if (now - flow.received_at > max_ms) flow.close();
+    }
+  });
 
   return {
     count: () => flows.size,
