@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import parseRange from 'range-parser';
 import type { DiskSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
@@ -17,7 +16,7 @@ import type { CdnRoute, Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
 import { openCompressedFiles } from './compressed-files.ts';
 import { createHosts, hostnameOf } from './hosts.ts';
-import { chooseEncoding, contentTypeOf, customHeaders, type Encoding, filePathOf, isHtml } from './rules.ts';
+import { type ByteRange, chooseAnswer, contentTypeOf, customHeaders, etagOf, filePathOf, isHtml } from './rules.ts';
 
 const NEVER_KEPT = 'no-cache, no-store';
 /** Caches revalidate each time, so that a rollback of a version applies at once. */
@@ -50,6 +49,14 @@ interface CdnDependencies extends CdnSettings {
   directory: string;
   /** The disk of that directory. */
   space: DiskSpace;
+}
+
+/** A file of a site, and the headers that its version has for it. */
+interface SentFile {
+  path: string;
+  file: SiteFile;
+  upload_id: string;
+  custom_headers: [string, string][];
 }
 
 export type Cdn = Awaited<ReturnType<typeof openCdn>>;
@@ -104,63 +111,43 @@ export async function openCdn(dependencies: CdnDependencies) {
   }
 
   async function send(
-    web_request: WebRequest,
-    {
-      path,
-      file,
-      upload_id,
-      custom_headers,
-    }: { path: string; file: SiteFile; upload_id: string; custom_headers: [string, string][] },
+    { request, address }: WebRequest,
+    { path, file, upload_id, custom_headers }: SentFile,
   ): Promise<Response> {
-    const { request } = web_request;
     const content_type = contentTypeOf(path, file.content_type);
+    const headers = headersFor(content_type, custom_headers);
     const { content_length, file_number } = file;
     // An unchanged file of a later site has the same objects, so caches keep it.
     const content_id = contentIdOf(file);
-    const etagOf = (encoding?: Encoding) => `"${content_id}${encoding ? `.${encoding}` : ''}"`;
-    const headers = new Headers({
-      'content-type': content_type,
-      'cache-control': isHtml(content_type) ? NEVER_KEPT : REVALIDATED,
-      'x-content-type-options': 'nosniff',
-    });
-    for (const [name, value] of custom_headers) {
-      if (name.toLowerCase() === 'vary') addVary(headers, value);
-      else headers.set(name, value);
-    }
-    addVary(headers, 'Accept-Encoding');
-    headers.set('accept-ranges', 'bytes');
-    // A file that was uploaded compressed, as the version's headers say, is not compressed again.
-    const is_original = rangeHeaderOf(request) !== null || headers.has('content-encoding');
-    const wanted = is_original
-      ? undefined
-      : chooseEncoding(request.headers.get('accept-encoding'), { content_type, content_length });
-    const seen = request.headers.get('if-none-match');
-    const seen_etag = [etagOf(wanted), etagOf()].find((etag) => matchesEtag(seen, etag));
-    if (seen_etag !== undefined) {
-      headers.set('etag', seen_etag);
+    const is_encoded = headers.has('content-encoding');
+    const answer = chooseAnswer(request, { content_id, content_type, content_length, is_encoded });
+    if (answer.kind === 'unchanged') {
+      headers.set('etag', answer.etag);
       return new Response(null, { status: 304, headers });
     }
 
-    const read = (range?: { start: number; end: number }) => uploads.read(upload_id, file_number, range);
-    const original = { upload_id, content_id, content_length, read };
-    const compressed = wanted && (await compressed_files.find(original, wanted));
-    if (compressed) {
-      headers.set('etag', etagOf(wanted));
-      headers.set('content-encoding', wanted);
-      headers.set('content-length', String(compressed.content_length));
-      return new Response(request.method === 'HEAD' ? null : Bun.file(compressed.path), { headers });
+    const read = (range?: ByteRange) => uploads.read(upload_id, file_number, range);
+    if (answer.kind === 'whole' && answer.encoding) {
+      const original = { upload_id, content_id, content_length, read };
+      const compressed = await compressed_files.find(original, answer.encoding);
+      if (compressed) {
+        headers.set('etag', etagOf(content_id, answer.encoding));
+        headers.set('content-encoding', answer.encoding);
+        headers.set('content-length', String(compressed.content_length));
+        return new Response(request.method === 'HEAD' ? null : Bun.file(compressed.path), { headers });
+      }
     }
-    headers.set('etag', etagOf());
-    const range = readRange(request, content_length, etagOf());
-    if (range === 'unsatisfiable') {
+    headers.set('etag', etagOf(content_id));
+    if (answer.kind === 'unsatisfiable') {
       headers.set('content-range', `bytes */${content_length}`);
       return new Response(null, { status: 416, headers });
     }
+    const range = answer.kind === 'part' ? answer.range : undefined;
     headers.set('content-length', String(range ? range.end - range.start + 1 : content_length));
     if (range) headers.set('content-range', `bytes ${range.start}-${range.end}/${content_length}`);
     const status = range ? 206 : 200;
     if (request.method === 'HEAD') return new Response(null, { status, headers });
-    const content = await transfers.download(web_request.address, request.signal, () => read(range));
+    const content = await transfers.download(address, request.signal, () => read(range));
     return new Response(content, { status, headers });
   }
 
@@ -192,35 +179,20 @@ export async function openCdn(dependencies: CdnDependencies) {
   };
 }
 
-/** Compares entity tags weakly (RFC 9110, 13.1.2). */
-function matchesEtag(if_none_match: string | null, etag: string): boolean {
-  if (if_none_match === null) return false;
-  return (
-    if_none_match.trim() === '*' || if_none_match.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
-  );
-}
-
-/**
- * Returns the requested range of bytes, both ends included; undefined to send the whole file: no range, several, or one
- * of another version of the file.
- */
-function readRange(
-  request: Request,
-  content_length: number,
-  etag: string,
-): { start: number; end: number } | 'unsatisfiable' | undefined {
-  const header = rangeHeaderOf(request);
-  const if_range = request.headers.get('if-range');
-  if (header === null || (if_range !== null && if_range !== etag)) return undefined;
-  const ranges = parseRange(content_length, header);
-  if (ranges === -1) return 'unsatisfiable';
-  if (ranges === -2 || ranges.type !== 'bytes' || ranges.length !== 1) return undefined;
-  return ranges[0];
-}
-
-/** Only a GET asks for a range (RFC 9110, 14.2). */
-function rangeHeaderOf({ method, headers }: Request): string | null {
-  return method === 'GET' ? headers.get('range') : null;
+/** Returns the headers of every answer for a file. */
+function headersFor(content_type: string, custom_headers: readonly [string, string][]): Headers {
+  const headers = new Headers({
+    'content-type': content_type,
+    'cache-control': isHtml(content_type) ? NEVER_KEPT : REVALIDATED,
+    'x-content-type-options': 'nosniff',
+  });
+  for (const [name, value] of custom_headers) {
+    if (name.toLowerCase() === 'vary') addVary(headers, value);
+    else headers.set(name, value);
+  }
+  addVary(headers, 'Accept-Encoding');
+  headers.set('accept-ranges', 'bytes');
+  return headers;
 }
 
 function textAnswer(status: number, text: string, headers: Record<string, string> = {}): Response {
