@@ -14,7 +14,7 @@ type Entry = readonly [name: string, version: number];
 /** How the API server answers the next list or watch. */
 interface Script {
   lists: (Entry[] | { status: number })[];
-  watches: (object[] | { status: number })[];
+  watches: (object[] | { status: number } | { cut_after_ms: number })[];
 }
 
 const podOf = ([name, version]: Entry) => ({
@@ -26,6 +26,18 @@ const bookmark = (version: number) => ({
   object: { metadata: { resourceVersion: String(version) } },
 });
 const expired = { type: 'ERROR', object: { code: 410, message: 'too old resource version' } };
+
+/** A watch without events, which a load balancer cuts. */
+function cutAfter(cut_after_ms: number): Response {
+  const body = new ReadableStream<Uint8Array>({
+    async start(stream) {
+      stream.enqueue(Buffer.from(`${JSON.stringify(bookmark(3))}\n`));
+      await Bun.sleep(cut_after_ms);
+      stream.error();
+    },
+  });
+  return new Response(body);
+}
 
 describe("kubernetes: the copy of a cluster's pods", () => {
   let stack = new DisposableStack();
@@ -53,6 +65,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     const answerWatch = (): Response => {
       const next = watches.shift();
       if (next && 'status' in next) return Response.json({ message: 'it cannot' }, { status: next.status });
+      if (next && 'cut_after_ms' in next) return cutAfter(next.cut_after_ms);
       const lines = (next ?? []).map((one) => `${JSON.stringify(one)}\n`).join('');
       const body = new ReadableStream<Uint8Array>({
         async start(stream) {
@@ -150,6 +163,13 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches: [[], []] });
     await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 9']);
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
+  });
+
+  test('is listed anew, silently and at once, after each watch that worked and was then cut', async () => {
+    const cut = { cut_after_ms: 1_100 };
+    const copy = open({ lists: [[['a', 3]], [['a', 3]], [['b', 9]]], watches: [cut, cut, []] });
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 3', 'list', 'watch 9']);
+    expect([copy.names(), copy.countLost()]).toEqual([['b'], 0]);
   });
 
   test('forgets what it knew once the API server was set back to an earlier state', async () => {

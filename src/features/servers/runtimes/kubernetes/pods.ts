@@ -104,13 +104,17 @@ export class Pods {
     const { signal, onLost } = this.options;
     let version: string | undefined;
     for (let failures = 0; !signal.aborted; ) {
+      let watching_since = Number.POSITIVE_INFINITY;
       try {
         version ??= await this.#listAll();
+        watching_since = performance.now();
         version = await this.#watch(version);
         failures = 0;
       } catch (cause) {
         if (signal.aborted) return;
-        failures += 1;
+        // A load balancer may cut a watch that works. If the API server is away, the list fails next.
+        const has_worked = performance.now() - watching_since >= WATCH_MIN_MS;
+        failures = has_worked ? 0 : failures + 1;
         version = undefined;
         const is_forgotten = cause instanceof ApiRefusal && cause.status === GONE;
         if (failures === 1 && !is_forgotten) onLost(cause);
