@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { hasErrorCode } from '../../../../platform/system-errors.ts';
 
 /** Directories and files of the system that programs need to run, if they exist. */
 const SYSTEM_FILES = [
@@ -55,10 +56,13 @@ const SYSTEM_FILES = [
 /** Devices that programs use. */
 export const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => `/dev/${name}`);
 
-/** Returns the files of the system that programs may read, without a directory that is inside of one of them. */
-export function systemFilesExcept(hidden: string): string[] {
+/**
+ * Returns the files of the system that programs may read, without a directory that is inside of one of them. `files`: by
+ * default those that most programs need.
+ */
+export function systemFilesExcept(hidden: string, files: readonly string[] = SYSTEM_FILES): string[] {
   // Some directories are links to others.
-  const paths = SYSTEM_FILES.flatMap((path) => (existsSync(path) ? realpathSync(path) : []));
+  const paths = files.flatMap((path) => (existsSync(path) ? realpathSync(path) : []));
   return [...new Set(paths)].flatMap((path) => without(path, hidden));
 }
 
@@ -66,6 +70,20 @@ export function systemFilesExcept(hidden: string): string[] {
 function without(path: string, hidden: string): string[] {
   const way = relative(path, hidden);
   if (way === '') return [];
-  if (way.startsWith('..')) return [path];
-  return readdirSync(path).flatMap((name) => without(join(path, name), hidden));
+  if (way === '..' || way.startsWith('../')) return [path];
+  return list(path).flatMap((name) => without(join(path, name), hidden));
+}
+
+/**
+ * Lists what is in a directory, without links: one may lead to the hidden directory, and the target of another one is
+ * readable if its own path is. A directory that this user may only pass through counts as empty.
+ */
+function list(directory: string): string[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.filter((entry) => !entry.isSymbolicLink()).map(({ name }) => name);
+  } catch (error) {
+    if (hasErrorCode(error, 'EACCES')) return [];
+    throw error;
+  }
 }

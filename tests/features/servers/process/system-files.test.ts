@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemFilesExcept } from '../../../../src/features/servers/runtimes/process/system-files.ts';
+import { IS_ROOT } from '../../../support/runtimes.ts';
+
+const OTHER_USER_ID = 64_321;
+
+let folder: string;
+const at = (...names: string[]) => join(folder, ...names);
+const listExcept = (...hidden: string[]) => systemFilesExcept(at(...hidden), [folder]).sort();
+
+beforeAll(async () => {
+  folder = await mkdtemp('/tmp/muster-system-files-');
+  await chmod(folder, 0o755);
+  await mkdir(at('muster-2', 'data'), { recursive: true });
+  await mkdir(at('muster-2', 'bin'));
+  await mkdir(at('other', '..data'), { recursive: true });
+  await symlink(at('muster-2'), at('muster'));
+  await symlink(at('muster-2', 'data', 'administrator-token'), at('token'));
+  await writeFile(at('file'), '');
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test('files of the system: a directory outside of the data directory is readable as a whole', () => {
+  expect(systemFilesExcept('/nowhere/data', [folder, at('missing')])).toEqual([folder]);
+});
+
+test('files of the system: a link beside the data directory, which leads into it, is left out', () => {
+  expect(listExcept('muster-2', 'data')).toEqual([at('file'), at('muster-2', 'bin'), at('other')].sort());
+});
+
+test('files of the system: a data directory whose name begins with two dots is left out', () => {
+  expect(listExcept('other', '..data')).toEqual([at('file'), at('muster-2')].sort());
+});
+
+test.skipIf(!IS_ROOT)(
+  'files of the system: a parent of the data directory that may not be listed has none',
+  async () => {
+    await chmod(at('muster-2'), 0o711);
+    process.seteuid?.(OTHER_USER_ID);
+    try {
+      expect(listExcept('muster-2', 'data')).toEqual([at('file'), at('other')].sort());
+    } finally {
+      process.seteuid?.(0);
+    }
+  },
+);
