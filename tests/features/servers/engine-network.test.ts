@@ -27,6 +27,23 @@ describe('the address of the API for containers of an engine', () => {
   });
 });
 
+test('forwarded connections: they are accepted if the address exists only once the container has started', async () => {
+  using api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') });
+  const forward = forwardApi(`http://127.0.0.1:${api.port}`, '127.0.0.5');
+  const has_started = AbortSignal.abort();
+  await forward.ready(has_started);
+  expect(await (await fetch(`http://127.0.0.5:${api.port}`)).text()).toBe('ok');
+  forward.close();
+});
+
+test('forwarded connections: the wait for an address that never exists ends with the start', async () => {
+  const forward = forwardApi('http://127.0.0.1:8080', '192.0.2.7');
+  const starting = new AbortController();
+  const ready = forward.ready(starting.signal);
+  starting.abort();
+  await ready;
+});
+
 test('forwarded connections: one container has at most half of them, and others reach the API meanwhile', async () => {
   using api = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') });
   const forward = forwardApi(`http://127.0.0.1:${api.port}`, '127.0.0.2');

@@ -109,7 +109,7 @@ export interface ApiForward {
   gateway: string | undefined;
   /** Replaces the API's address in a server's variables by the one at which its container reaches it. */
   replaceAddress(environment: Record<string, string>): Record<string, string>;
-  /** Resolves once containers reach the API, or the signal is aborted. */
+  /** Resolves once containers reach the API, or after one more attempt once the signal is aborted. */
   ready(signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -170,9 +170,12 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
         ]),
       ),
     async ready(signal) {
-      while (!is_listening && !signal.aborted) {
-        is_listening = await listen();
-        if (!is_listening) await Bun.sleep(LISTEN_POLL_MS);
+      for (;;) {
+        // The address exists once the container has started, so the attempt after that counts.
+        const is_last = signal.aborted;
+        is_listening ||= await listen();
+        if (is_listening || is_last) return;
+        await Bun.sleep(LISTEN_POLL_MS);
       }
     },
   };

@@ -207,6 +207,8 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     await containers.create(server_id, body, signal);
     const has_started = new AbortController();
     const reaching_api = api.ready(AbortSignal.any([signal, has_started.signal]));
+    // A failure is thrown below, once the engine has answered.
+    reaching_api.catch(() => {});
     try {
       await containers.start(server_id, signal);
       mark(server_id, 'created', 'start');
