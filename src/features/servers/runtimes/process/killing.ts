@@ -1,8 +1,14 @@
 import { forEachAtOnce, pace } from '../../../../platform/pacing.ts';
-import { identifyProcess, isRunning, signalProcess } from '../../../../platform/processes.ts';
+import {
+  BOOT_ID,
+  identifyProcess,
+  isRunning,
+  type ProcessIdentity,
+  signalProcess,
+} from '../../../../platform/processes.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { SHELL } from './exit-status.ts';
-import type { ProcessServer, ReadTrees } from './process-trees.ts';
+import type { ProcessServer, ReadTrees, TreeProcess } from './process-trees.ts';
 
 const SWEEPS_MAX = 20;
 const SWEEP_PAUSE_MS = 25;
@@ -41,23 +47,30 @@ export async function killServers(
     const still_left: ProcessServer[] = [];
     for (const server of left) {
       const { server_id } = server;
-      // The kernel may list a process that has ended until its parent has waited for it.
-      const in_group = listGroup(server_id).filter((pid) => identifyProcess(pid));
-      const pids = new Set([...(trees.get(server_id) ?? []).map(({ pid }) => pid), ...in_group]);
-      if (pids.size > 0) {
+      const members = membersOf(trees.get(server_id) ?? [], listGroup(server_id));
+      if (members.length > 0) {
         still_left.push(server);
       } else {
         gone.add(server_id);
         onGone?.(server_id);
       }
-      for (const pid of pids) {
-        signalProcess(pid, 'SIGKILL');
+      for (const member of members) {
+        // Listed processes end meanwhile, and another program may get the id of one.
+        if (isRunning(member)) signalProcess(member.pid, 'SIGKILL');
         await pace();
       }
     }
     left = still_left;
   }
   return gone;
+}
+
+/** Returns the living processes of a server, each once. */
+function membersOf(tree: readonly TreeProcess[], group: readonly number[]): ProcessIdentity[] {
+  const in_tree = tree.map(({ pid, start_ticks }) => ({ pid, start_ticks, boot_id: BOOT_ID }));
+  // The kernel may list a process that has ended until its parent has waited for it.
+  const in_group = group.flatMap((pid) => identifyProcess(pid) ?? []);
+  return [...new Map([...in_tree, ...in_group].map((one) => [one.pid, one])).values()];
 }
 
 /**
