@@ -167,7 +167,8 @@ type IsInside = MeasureOptions['isInside'];
 /** Yields the lines that describe what a process has mapped. Stops early if the process ends. */
 async function* readMappings(pid: number): AsyncGenerator<string> {
   try {
-    const file = await open(`/proc/${pid}/maps`);
+    // Without this, a file whose reader stops early is read to its end in the background, and stays open until then.
+    await using file = await open(`/proc/${pid}/maps`);
     yield* file.readLines();
   } catch {
     // The process has ended.
@@ -175,8 +176,8 @@ async function* readMappings(pid: number): AsyncGenerator<string> {
 }
 
 /**
- * Returns whether a path is that of a deleted file of the server. One that is too long for the kernel to return,
- * `undefined`, counts as one.
+ * Returns whether a path is that of a deleted file of the server. A path that is too long for the kernel to return
+ * (`undefined`) counts as such a file.
  */
 function isDeletedInside(path: string | undefined, isInside: IsInside): boolean {
   return path === undefined || (path.endsWith(DELETED) && (isInside?.(path.slice(0, -DELETED.length)) ?? true));
