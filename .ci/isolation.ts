@@ -6,10 +6,10 @@ const { stopTestServer } = await import('../tests/support/database.ts');
 const { startEngine } = await import('../tests/support/engines.ts');
 const { LEVELS, reasonWithoutLevel } = await import('../tests/support/isolation/levels.ts');
 const { probe } = await import('../tests/support/isolation/probing.ts');
+const { writeTable } = await import('./documents.ts');
 
 import type { Level } from '../tests/support/isolation/levels.ts';
 import type { Outcome, Outcomes } from '../tests/support/isolation/probing.ts';
-import { writeTable } from './documents.ts';
 
 const WORDS: Record<Outcome, string> = { refused: 'refused', possible: '**possible**', own: 'own' };
 
