@@ -58,10 +58,12 @@ Podman a server fills the disk by those.
 - **Unix sockets** of other programs are reachable by their path, if their mode allows it: Landlock does not know them.
   Without root these are also the sockets of Muster's user. Of a person who is logged in, one is the bus of the session,
   by which \`systemd-run --user\` starts a program that is not contained. So run Muster as a user without a login.
-- **Sockets of other families** are refused by the calls of 64-bit programs. On x64, a program can also make calls of
-  32-bit programs. Their \`socketcall\` opens a socket of any family that the kernel offers to every user, such as
-  \`AF_VSOCK\`. A filter cannot read its arguments, and 32-bit games need it, so it is allowed, in containers, too. If the
-  machine needs no such family, keep the kernel from loading its module.
+- **Sockets of other families**, and of multipath TCP and SMC, are refused by the calls of 64-bit programs. On x64, a
+  program can also make calls of 32-bit programs. Their \`socketcall\` opens a socket of any family that the kernel offers
+  to every user, such as \`AF_VSOCK\`, and one of multipath TCP, by which a server outside of containers listens on any
+  free TCP port of the machine. A filter cannot read its arguments, and 32-bit games need it, so it is allowed, in
+  containers, too. If the machine needs no such family, keep the kernel from loading its module, and turn off multipath
+  TCP with \`net.mptcp.enabled=0\`.
 - **Deleted files** count for the disk's limit while a server has them open or mapped. It can hide some from the count:
   in a message to itself over a unix socket, or in a thread with its own table of files. They are on the disk until it
   ends. Without root, files that are only mapped are hidden, too. Engines do not count deleted files at all.

@@ -102,6 +102,8 @@ const NAMESPACE_FLAGS = 0x7e020000;
 const X32_BIT = 0x40000000;
 const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
 const [SOCKET_TYPE_MASK, SOCK_RAW, SOCK_PACKET] = [0xf, 3, 10];
+/** Protocols that listen on TCP ports. Landlock does not restrict the ports of their sockets. */
+const [IPPROTO_SMC, IPPROTO_MPTCP] = [256, 262];
 /** Commands of fcntl(2) by which a process makes others wait that open or remove its files. Linux 6.19 has the second. */
 const [F_SETLEASE, F_SETDELEG] = [1_024, 1_040];
 
@@ -114,9 +116,9 @@ const JUMP_IF_AT_LEAST = 0x35;
 const JUMP_IF_ANY_BIT = 0x45;
 const RETURN = 0x06;
 /** Offsets in struct seccomp_data. Of an argument, the lower half. */
-const [NUMBER_AT, ARCH_AT, FIRST_ARGUMENT_AT, SECOND_ARGUMENT_AT] = [0, 4, 16, 24];
+const [NUMBER_AT, ARCH_AT, FIRST_ARGUMENT_AT, SECOND_ARGUMENT_AT, THIRD_ARGUMENT_AT] = [0, 4, 16, 24, 32];
 const ALLOW = 0x7fff0000;
-const [EPERM, ENOSYS] = [1, 38];
+const [EPERM, ENOSYS, EPROTONOSUPPORT] = [1, 38, 93];
 
 /** An instruction; the jumps count the instructions to skip if the condition holds, and if not. */
 interface Instruction {
@@ -189,21 +191,28 @@ function selfOnlyRules(column: InstructionSet['column']): Instruction[] {
   });
 }
 
-/** Allows sockets of the Internet that are not raw, unix sockets, and those that list network interfaces. */
+/**
+ * Allows sockets of the Internet that are not raw and whose ports Landlock restricts, unix sockets, and those that list
+ * network interfaces.
+ */
 function socketRules(): Instruction[] {
-  const notRaw = [
+  // Programs that prefer multipath TCP, as those in Go do, use TCP if the kernel does not support it.
+  const ofInternet = [
     load(SECOND_ARGUMENT_AT),
     { code: AND, value: SOCKET_TYPE_MASK },
     ...when(JUMP_IF_EQUAL, SOCK_RAW, [fail(EPERM)]),
     ...when(JUMP_IF_EQUAL, SOCK_PACKET, [fail(EPERM)]),
+    load(THIRD_ARGUMENT_AT),
+    ...when(JUMP_IF_EQUAL, IPPROTO_SMC, [fail(EPROTONOSUPPORT)]),
+    ...when(JUMP_IF_EQUAL, IPPROTO_MPTCP, [fail(EPROTONOSUPPORT)]),
     allow,
   ];
   return [
     load(FIRST_ARGUMENT_AT),
     ...when(JUMP_IF_EQUAL, AF_UNIX, [allow]),
     ...when(JUMP_IF_EQUAL, AF_NETLINK, [allow]),
-    ...when(JUMP_IF_EQUAL, AF_INET, notRaw),
-    ...when(JUMP_IF_EQUAL, AF_INET6, notRaw),
+    ...when(JUMP_IF_EQUAL, AF_INET, ofInternet),
+    ...when(JUMP_IF_EQUAL, AF_INET6, ofInternet),
     fail(EPERM),
   ];
 }

@@ -36,6 +36,7 @@ const CALLS = {
   chroot: [161, 51],
   setns: [308, 268],
   socket: [41, 198],
+  bind: [49, 200],
   fcntl: [72, 25],
   bpf: [321, 280],
   perf_event_open: [298, 241],
@@ -64,8 +65,11 @@ const { symbols: libc } = dlopen('libc.so.6', {
 
 const EBADF = 9;
 const EFAULT = 14;
-/** The answers of the kernel to a call that it refuses: EPERM, ENOENT, ESRCH, EACCES, ENOSYS and EAFNOSUPPORT. */
-const REFUSALS = [1, 2, 3, 13, 38, 97];
+/**
+ * The answers of the kernel to a call that it refuses: EPERM, ENOENT, ESRCH, EACCES, ENOSYS, EPROTONOSUPPORT and
+ * EAFNOSUPPORT.
+ */
+const REFUSALS = [1, 2, 3, 13, 38, 93, 97];
 
 /** Makes a system call. Throws if it fails. */
 function call(name: keyof typeof CALLS, ...args: number[]): number {
@@ -176,6 +180,20 @@ function checkNetwork(): void {
 
 function listen(port: number): void {
   Bun.listen({ hostname: '127.0.0.1', port, socket: { data() {} } }).stop(true);
+  checkNetwork();
+}
+
+/** Binds a socket of multipath TCP. Clients of plain TCP would reach it. */
+function bindByMultipath(port: number): void {
+  const [AF_INET, SOCK_STREAM, IPPROTO_MPTCP] = [2, 1, 262];
+  const socket = call('socket', AF_INET, SOCK_STREAM, IPPROTO_MPTCP);
+  try {
+    // struct sockaddr_in: the family, the port and the address 127.0.0.1.
+    const address = Uint8Array.from([AF_INET, 0, port >> 8, port & 0xff, 127, 0, 0, 1, ...Array(8).fill(0)]);
+    call('bind', socket, ptr(address), address.byteLength);
+  } finally {
+    closeSync(socket);
+  }
   checkNetwork();
 }
 
@@ -301,6 +319,7 @@ const ATTEMPTS: Record<string, () => unknown> = {
   "list another server's directory": () => readdirSync(`${other}/work`),
   "read another server's output": () => readBytes(`${other}/std_out`),
   "listen on another server's TCP port": () => listen(Number(OTHER_PORT)),
+  "listen on another server's TCP port by multipath TCP": () => bindByMultipath(Number(OTHER_PORT)),
   "listen on another server's UDP port": () => listenByUdp(Number(OTHER_PORT)),
   "read another server's command line": neighbor.cmdline,
   'become root': () => call('setuid', 0),

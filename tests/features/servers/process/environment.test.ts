@@ -18,6 +18,7 @@ import { findFreePort } from '../../../support/test-ports.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const MQ_OPEN = process.arch === 'arm64' ? 180 : 240;
+const [IPPROTO_SMC, IPPROTO_MPTCP] = [256, 262];
 
 describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
   const has_own_user = kind === PROCESS_RUNTIMES[0] && IS_ROOT;
@@ -126,6 +127,19 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
     const script = 'for (@ARGV) { print IO::Socket::INET->new(Listen => 1, LocalPort => $_) ? "yes " : "no " }';
     const order = { ports: { a: rangeOf('tcp', tcp), b: rangeOf('udp', udp) } };
     expect(await opened.runOnce(`perl -MIO::Socket::INET -e '${script}' ${tcp} ${udp}`, order)).toBe('yes no ');
+  });
+
+  test('cannot make sockets of multipath TCP and SMC, whose ports are not limited: they count as not supported', async () => {
+    const script = `
+      use Socket;
+      my $unsupported = 93;
+      for my $protocol (0, ${IPPROTO_SMC}, ${IPPROTO_MPTCP}) {
+        for my $family (AF_INET, AF_INET6) {
+          print socket(my $socket, $family, SOCK_STREAM, $protocol) ? "made " : $! + 0 == $unsupported ? "unsupported " : "$! ";
+        }
+      }`;
+    const unsupported = 'unsupported '.repeat(4);
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe(`made made ${unsupported}`);
   });
 
   test('cannot hold a lease on its output, which would make the service wait, and can lock it', async () => {
