@@ -44,12 +44,13 @@ export interface RuntimeKind {
   resources?: ServerResources;
 }
 
-const processes = (has_separate_users: boolean) => async (directory: string) => {
+/** `data_directory`: what servers may not read; by default the directory of the runtime. */
+export const processes = (has_separate_users: boolean, data_directory?: string) => async (directory: string) => {
   const folders = { directory: join(directory, 'servers'), programs_directory: join(directory, 'programs') };
   for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o711 });
   return await openProcessRuntime({
     ...folders,
-    data_directory: directory,
+    data_directory: data_directory ?? directory,
     host: HOST,
     has_separate_users,
     isolation: 'on',

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemFilesExcept } from '../../../../src/features/servers/runtimes/process/system-files.ts';
-import { IS_ROOT } from '../../../support/runtimes.ts';
+import { IS_ROOT, openTestRuntime, processes } from '../../../support/runtimes.ts';
 
 const OTHER_USER_ID = 64_321;
 
@@ -46,3 +46,17 @@ test.skipIf(!IS_ROOT)(
     }
   },
 );
+
+test.skipIf(!IS_ROOT)('files of the system: a server reads those that exist when it starts', async () => {
+  // In a directory that servers may read, except the data directory in it.
+  const parent = await mkdtemp('/opt/muster-test-');
+  try {
+    await mkdir(join(parent, 'data'));
+    await chmod(parent, 0o755);
+    await using opened = await openTestRuntime({ name: 'process', open: processes(true, join(parent, 'data')) });
+    await writeFile(join(parent, 'later'), 'new');
+    expect(await opened.runOnce(`cat ${parent}/later`)).toBe('new');
+  } finally {
+    await rm(parent, { recursive: true });
+  }
+});

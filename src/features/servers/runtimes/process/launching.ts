@@ -37,7 +37,6 @@ interface Launch {
 /** Creates the function that spawns the first process of a server. */
 export function createLaunching(options: LaunchingOptions) {
   const { folders, groups, isolation, own_program, launcher, data_directory } = options;
-  const system_files = systemFilesExcept(data_directory);
 
   function spawn({ order, environment, user_id, onExit }: Launch): Bun.Subprocess {
     const { server_id, build } = order;
@@ -76,7 +75,8 @@ export function createLaunching(options: LaunchingOptions) {
   function makeOrder({ order, environment, user_id }: Omit<Launch, 'onExit'>, command: string[]): LaunchOrder {
     const { server_id, build, resources, ports } = order;
     const allowed: Allowed = {
-      read: [...system_files, build.directory, own_program],
+      // They may be replaced while the service runs: /etc/resolv.conf may lead elsewhere after a change of the network.
+      read: [...systemFilesExcept(data_directory), build.directory, own_program],
       write: [folders.work(server_id)],
       use: [...DEVICES, folders.output(server_id, 'std_out'), folders.output(server_id, 'std_err')],
       tcp_ports: Object.values(ports).flatMap(tcpPortsOf),

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { readdirSync, realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 
@@ -61,9 +61,16 @@ export const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'].map((name) 
  * default those that most programs need.
  */
 export function systemFilesExcept(hidden: string, files: readonly string[] = SYSTEM_FILES): string[] {
-  // Some directories are links to others.
-  const paths = files.flatMap((path) => (existsSync(path) ? realpathSync(path) : []));
-  return [...new Set(paths)].flatMap((path) => without(path, hidden));
+  return [...new Set(files.flatMap(realPathOf))].flatMap((path) => without(path, hidden));
+}
+
+/** Returns where a path leads, because some directories are links to others; nothing if that does not exist. */
+function realPathOf(path: string): string[] {
+  try {
+    return [realpathSync(path)];
+  } catch {
+    return [];
+  }
 }
 
 /** Returns a path, or what is inside of it if it contains the hidden directory, which is left out. */
