@@ -220,7 +220,7 @@ async function openServerFeatures(
   // Before this machine is known as started, since a start may wait here for that of another process.
   const bootstrap = add(await openBootstrap({ ...with_sites, with_demo: config.demo, signal }));
   const { datacenter_id } = await datacenters.register(config.datacenter);
-  const machine = { node_id, datacenter_id, api_url: config.local_url, ...config.servers };
+  const machine = { node_id, datacenter_id, api_url: local_parts.api_url, ...config.servers };
   const machines = add(
     await openMachines({
       ...with_sites,

@@ -13,6 +13,7 @@ import type { Events } from './platform/events.ts';
 import { releaseHold } from './platform/http/port-hold.ts';
 import { ServicePort } from './platform/http/service-port.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
+import { parseAddress, toUrlHost } from './platform/networks.ts';
 
 /** Whether game servers run as users of their own. */
 const IS_ROOT = process.getuid?.() === 0;
@@ -24,6 +25,8 @@ export interface LocalParts extends AsyncDisposable {
   runtime: Runtime;
   /** The cluster that runs servers instead of this machine; undefined if none is configured. */
   cluster: Cluster | undefined;
+  /** The API as game servers that are processes of this machine reach it. */
+  api_url: string;
   /** Undefined if none is configured. */
   ip_database: Awaited<ReturnType<typeof openIpDatabase>> | undefined;
   address_classes: AddressClasses;
@@ -42,7 +45,8 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   const ip_database = ip_database_file === undefined ? undefined : await openIpDatabase(ip_database_file);
   const address_classes = await readAddressClasses(config.address_classes_file);
   const data = opened.use(openDataDirectory(config.data_directory));
-  const { runtime, cluster } = await openRuntimes(config, data, events);
+  const api_url = apiUrlOf(config);
+  const { runtime, cluster } = await openRuntimes(config, { data, api_url, events });
   const port = new ServicePort({
     ...config,
     hold_file: IS_ROOT ? `${data.path}/port-hold` : undefined,
@@ -68,6 +72,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     data,
     runtime,
     cluster,
+    api_url,
     ip_database,
     address_classes,
     port,
@@ -77,9 +82,21 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   };
 }
 
+const ALL_ADDRESSES = ['0.0.0.0', '::'];
+
+/** Returns the API's URL for game servers: with the address instead of a name that only this machine may know. */
+function apiUrlOf({ host, port, local_url }: Config): string {
+  const is_one = parseAddress(host) !== undefined && !ALL_ADDRESSES.includes(host);
+  return is_one ? `http://${toUrlHost(host)}:${port}` : local_url;
+}
+
+interface RuntimeParts extends Pick<LocalParts, 'data' | 'api_url'> {
+  events: Events;
+}
+
 /** Opens what runs game servers: as processes and containers of this machine, and in a cluster if one is configured. */
-async function openRuntimes(config: Config, data: DataDirectory, events: Events) {
-  const { server_host: host, local_url: api_url, isolation, servers, kubernetes } = config;
+async function openRuntimes(config: Config, { data, api_url, events }: RuntimeParts) {
+  const { server_host: host, isolation, servers, kubernetes } = config;
   const shared = { host, api_url, events };
   const processes = await openProcessRuntime({
     host,

@@ -17,7 +17,7 @@ import { StartError } from './platform/errors.ts';
 import { createLog, type Events } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/connection-limits.ts';
-import type { PortHandlers } from './platform/http/listen.ts';
+import { type PortHandlers, resolveHost } from './platform/http/listen.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { forEachAtOnce } from './platform/pacing.ts';
 import { retryUntilAvailable } from './platform/unavailability.ts';
@@ -61,7 +61,9 @@ const STEPS_END_WITHIN_MS = 15_000;
  * Disposing closes the parts in reverse: it refuses new requests, answers waiting ones, ends the background work and then
  * closes the database. A failed start closes the parts that are open. Throws StartError.
  */
-export async function openService(config: Config, options: ServiceOptions = {}): Promise<Service> {
+export async function openService(configured: Config, options: ServiceOptions = {}): Promise<Service> {
+  // Only addresses can be held, and containers do not know the names of this machine.
+  const config = { ...configured, host: await resolveHost(configured.host) };
   const { events = keepEvents(createLog(config.log)), signal } = options;
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));

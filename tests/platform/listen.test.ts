@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeListenFailure, listenAddresses } from '../../src/platform/http/listen.ts';
+import { describeListenFailure, listenAddresses, resolveHost } from '../../src/platform/http/listen.ts';
 import { holdPort } from '../../src/platform/http/port-hold.ts';
 import { isRunning, listOpenFiles } from '../../src/platform/processes.ts';
 import { findSocketsAt } from '../../src/platform/tcp-ports.ts';
@@ -20,6 +20,23 @@ const ADDRESSES: [string, string[]][] = [
 ];
 test.each(ADDRESSES)('listening: the host %s means the addresses %j', (host, addresses) => {
   expect(listenAddresses(host)).toEqual(addresses);
+});
+
+const HOSTS: [string, string][] = [
+  ['localhost', 'localhost'],
+  ['0.0.0.0', '0.0.0.0'],
+  ['::1', '::1'],
+  // The system looks these forms up like names.
+  ['127.1', '127.0.0.1'],
+  ['10.7', '10.0.0.7'],
+];
+test.each(HOSTS)('listening: the host %s is resolved to %s', async (host, address) => {
+  expect(await resolveHost(host)).toBe(address);
+});
+
+test('listening: a name without an address is refused with what to do', async () => {
+  const sentence = 'MUSTER_HOST is "muster.invalid", a name without an address: set it to an address of this machine.';
+  await expect(resolveHost('muster.invalid')).rejects.toThrow(sentence);
 });
 
 const FAILURES: [string, string][] = [

@@ -1,5 +1,7 @@
+import { lookup } from 'node:dns/promises';
+import { networkInterfaces } from 'node:os';
 import type { Serve, Server, WebSocketHandler } from 'bun';
-import { StartError } from '../errors.ts';
+import { assert, StartError } from '../errors.ts';
 import { parseAddress, toUrlHost } from '../networks.ts';
 import type { SocketHandler } from '../socket/socket-handlers.ts';
 import { hasErrorCode } from '../system-errors.ts';
@@ -110,6 +112,24 @@ export async function listenOnFreedPort<Result>(
       if (!is_taken || (await freePort(port)) === 0) throw error;
       await Bun.sleep(ATTEMPT_PAUSE_MS);
     }
+  }
+}
+
+/**
+ * Returns the address of a host to listen on. A name has the first of its addresses that belongs to this machine; the
+ * name `localhost` stays, because it means two addresses. Throws StartError for a name without an address.
+ */
+export async function resolveHost(host: string): Promise<string> {
+  if (host === 'localhost' || parseAddress(host)) return host;
+  try {
+    const found = (await lookup(host, { all: true })).map(({ address }) => address);
+    const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+    const address = found.find((one) => own.some((mine) => mine.address === one)) ?? found[0];
+    assert(address, 'a name that is found has an address');
+    return address;
+  } catch (cause) {
+    const sentence = `MUSTER_HOST is "${host}", a name without an address: set it to an address of this machine.`;
+    throw new StartError(sentence, { cause });
   }
 }
 
