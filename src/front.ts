@@ -52,7 +52,7 @@ export async function openFront(config: Config, options: FrontOptions) {
   await using opened = new AsyncDisposableStack();
   const stopping = new AbortController();
   let is_draining = false;
-  const isStopping: HealthCheck = async () =>
+  const checkStopping: HealthCheck = async () =>
     is_draining || stopping.signal.aborted ? toFinding('SERVICE_STOPPING', 'it is stopping') : undefined;
   const rays = createRays();
   const refusals = new Refusals(clock);
@@ -62,7 +62,7 @@ export async function openFront(config: Config, options: FrontOptions) {
     ...options.routes,
     ...documentRoutes({ describe, version: RELEASE, examples, public_url }),
     ...rayRoutes(rays),
-    ...healthRoutes({ checks: [...checks, isStopping], warnings, readIsolation, listRefused: () => refusals.list() }),
+    ...healthRoutes({ checks: [...checks, checkStopping], warnings, readIsolation, listRefused: () => refusals.list() }),
   ];
 
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);

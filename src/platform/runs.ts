@@ -1,7 +1,8 @@
 /**
  * Returns a function that requests a run of `work`. Only one run is under way at a time: requests during a run lead to
- * one more run after it. A call resolves when its runs are done, or at once if another call does them. `work` must not
- * reject: a failure ends the runs of its call, and those that were requested meanwhile wait for the next call.
+ * one more run after it. The call that starts the runs resolves when all of them are done. A call during a run resolves at
+ * once: the first call does its run too. `work` must not reject: a failure ends the runs of its call, and those that were
+ * requested meanwhile wait for the next call.
  */
 export function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
   let is_running = false;

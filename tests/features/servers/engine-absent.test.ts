@@ -200,7 +200,7 @@ describe('a container engine that is configured and cannot be used', () => {
     await Bun.write(join(place, 'call.js'), script);
     const child = Bun.spawn([bun, 'call.js'], { uid: USER_ID, gid: USER_ID, cwd: place, env: {}, stdout: 'pipe' });
     expect((await new Response(child.stdout).text()).trim()).toBe(
-      `Muster has no access to the socket ${socket}: run it as root`,
+      `Muster may not use the socket ${socket}: check what keeps root out (SELinux, AppArmor or a user namespace)`,
     );
     listener.stop(true);
   });

@@ -1,3 +1,4 @@
+import { assert } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
 import type { Isolation, MissingRuntime, Observation, Runtime, ServerHandle } from './runtime.ts';
 
@@ -15,7 +16,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
   const missing = opened.flatMap((one) => ('kinds' in one ? [] : one.missing))[0];
   const owners = new Map<string, Runtime>();
   const [first] = runtimes;
-  if (!first) throw new Error('there is a runtime to combine');
+  assert(first, 'there is a runtime to combine');
   const { host } = first;
   const others = runtimes.find((runtime) => runtime.others)?.others;
   /** The steps that failed for each runtime the last time, which were reported. */

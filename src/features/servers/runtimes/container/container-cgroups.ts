@@ -50,13 +50,13 @@ const isUnified = () => existsSync(join(MOUNT, 'cgroup.controllers'));
 
 /** Lists the existing directories of a container's control group: one for each hierarchy. */
 function directoriesOf(server_id: string): string[] {
-  const hierarchies = isUnified() ? [''] : readNames(MOUNT);
+  const hierarchies = isUnified() ? [''] : listHierarchies();
   return hierarchies.map((one) => join(MOUNT, one, cgroupOf(server_id))).filter((directory) => existsSync(directory));
 }
 
-function readNames(directory: string): string[] {
+function listHierarchies(): string[] {
   try {
-    return readdirSync(directory);
+    return readdirSync(MOUNT);
   } catch {
     return [];
   }

@@ -109,7 +109,7 @@ export class EngineClient {
     try {
       accessSync(socket, constants.R_OK | constants.W_OK);
     } catch {
-      return `Muster has no access to the socket ${socket}: run it as root`;
+      return `Muster may not use the socket ${socket}: check what keeps root out (SELinux, AppArmor or a user namespace)`;
     }
     return `the container engine at ${socket} does not answer: ${hint}`;
   }

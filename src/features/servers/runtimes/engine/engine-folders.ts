@@ -20,8 +20,9 @@ export interface EngineFolders {
 }
 
 /**
- * created: the engine accepted its container. waiting: the engine did not answer when it should start. failed: it could
- * not be started, with the reason. killed: Muster killed it.
+ * created: the engine has started its container (the name of the file in folders of running servers, so it stays).
+ * waiting: the engine did not answer when it should start. failed: it could not be started, with the reason. killed:
+ * Muster killed it.
  */
 export type Mark = 'created' | 'waiting' | 'failed' | 'killed';
 

@@ -21,7 +21,7 @@ interface PendingCall {
 
 const timeoutOf = (call: Call): number => (call.do === 'kill' ? KILL_TIMEOUT_MS : CALL_TIMEOUT_MS);
 
-/** The first process of a pod has no connection, or lost it. */
+/** The first process of a pod has no connection, lost it, or did not answer as it should. */
 export class PodUnreachable extends Error {}
 
 /** The connection of a pod's first process. */

@@ -29,6 +29,6 @@ export function readIsolation(setting: IsolationSetting, { controllers }: Pick<C
 export function assertIsolated({ missing }: Isolation): void {
   if (missing.length === 0) return;
   throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
-    error: `its machine requires full isolation (MUSTER_ISOLATION=required), but cannot enforce ${missing.join(', ')}`,
+    error: `its machine requires full isolation (MUSTER_ISOLATION=required), but cannot enforce ${missing.join(', ')}: tell the operator`,
   });
 }

@@ -31,7 +31,10 @@ export interface OutputFiles {
  * they must not shrink.
  */
 export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
-  /** Files whose last reading skipped output. The next reading empties them; to free only what was read would take too long. */
+  /**
+   * Files whose last reading skipped output. The next reading empties them, because freeing only the part that was read
+   * would block for too long.
+   */
   const flooded = new Set<string>();
   const write_times = createWriteTimes();
   /** Where the last piece of each file began. */

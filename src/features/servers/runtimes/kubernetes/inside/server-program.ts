@@ -128,7 +128,7 @@ function startOfImage(order: ServerOrder, streams: Streams): Bun.Subprocess | Un
     writeScore(PROGRAM_SCORE);
     return spawn(command, order, streams);
   } catch (cause) {
-    const [exit_code, problem] = describeFailure(cause);
+    const [exit_code, problem] = shellFailureOf(cause);
     const what = cause instanceof MissingDirectory ? directory : command[0];
     writeSync(streams[1], `${what}: ${problem}\n`);
     return { exited: Promise.resolve(exit_code), exitCode: exit_code, signalCode: null };
@@ -139,8 +139,8 @@ function startOfImage(order: ServerOrder, streams: Streams): Bun.Subprocess | Un
 
 class MissingDirectory extends Error {}
 
-/** Returns the exit code by which shells report why a program could not be started, and their words. */
-function describeFailure(cause: unknown): [exit_code: number, problem: string] {
+/** Returns the exit code and the words with which a shell reports that a program could not be started. */
+function shellFailureOf(cause: unknown): [exit_code: number, problem: string] {
   if (cause instanceof MissingDirectory) return [127, 'no such working directory'];
   if (hasErrorCode(cause, 'ENOENT')) return [127, 'not found'];
   if (hasErrorCode(cause, 'EACCES')) return [126, 'Permission denied'];
