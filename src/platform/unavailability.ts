@@ -3,11 +3,10 @@ import { describeUnavailability, rootMessageOf } from './database/failures.ts';
 import { ServiceError } from './errors.ts';
 import type { Events } from './events.ts';
 import { type Finding, toFinding } from './findings.ts';
+import { Reports } from './reports.ts';
 
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 5_000;
-/** Time before an unchanged reason is reported again. */
-const REPORT_EVERY_MS = 10 * 60_000;
 
 /** Why a start waits: what is unavailable. */
 export interface Unavailability {
@@ -36,7 +35,7 @@ export async function retryUntilAvailable<Result>(
   { events, signal, onUnavailability }: RetryOptions,
 ): Promise<Result> {
   const begun = performance.now();
-  let reported: { reason: string; at: number } | undefined;
+  const reports = new Reports<string>();
   for (let attempt = 0; ; attempt += 1) {
     signal?.throwIfAborted();
     try {
@@ -46,10 +45,8 @@ export async function retryUntilAvailable<Result>(
       if (unavailability === undefined) throw cause;
       const { code, finding } = unavailability;
       const { message: reason } = finding;
-      const now = performance.now();
-      if (reported?.reason !== reason || now - reported.at >= REPORT_EVERY_MS) {
-        reported = { reason, at: now };
-        events.emit({ event: EVENTS[code], reason, for_ms: Math.round(now - begun) });
+      if (reports.noteIfDue(code, reason)) {
+        events.emit({ event: EVENTS[code], reason, for_ms: Math.round(performance.now() - begun) });
       }
       await onUnavailability(unavailability);
     }
