@@ -62,7 +62,12 @@ export async function openFront(config: Config, options: FrontOptions) {
     ...options.routes,
     ...documentRoutes({ describe, version: RELEASE, examples, public_url }),
     ...rayRoutes(rays),
-    ...healthRoutes({ checks: [...checks, checkStopping], warnings, readIsolation, listRefused: () => refusals.list() }),
+    ...healthRoutes({
+      checks: [...checks, checkStopping],
+      warnings,
+      readIsolation,
+      listRefused: () => refusals.list(),
+    }),
   ];
 
   const addresses = createAddresses(config.trusted_proxies, config.proxy_secret);

@@ -26,7 +26,7 @@ export interface Cgroups {
 }
 
 /** The length of a period of the cpu controller. The quota is the processor time of a group in each period. */
-const CPU_PERIOD_US = 100_000;
+export const CPU_PERIOD_US = 100_000;
 /** The smallest quota that the kernel accepts. */
 const CPU_QUOTA_MIN_US = 1_000;
 /**
@@ -176,16 +176,34 @@ function removeOldGroups({ directory }: Hierarchy, isNeeded: (id: string) => boo
   }
 }
 
-/** Removes a group whose processes have ended. */
-export function removeGroup(directories: readonly string[]): void {
+/** Attempts to remove a group, because the kernel finishes the end of a killed process a moment later. */
+const REMOVALS_MAX = 40;
+const REMOVAL_PAUSE_MS = 25;
+
+/** Removes a group whose processes have ended, by its directories. */
+export async function removeGroup(directories: readonly string[]): Promise<void> {
   for (const directory of directories) {
-    try {
-      rmdirSync(directory);
-    } catch (error) {
-      if (!hasErrorCode(error, 'ENOENT')) throw error;
+    for (let removal = 1; !tryRemoval(directory, { is_last: removal === REMOVALS_MAX }); removal += 1) {
+      await Bun.sleep(REMOVAL_PAUSE_MS);
     }
   }
 }
+
+/** Removes a directory of a group. Returns false if a process is still in it, which throws the last time. */
+function tryRemoval(directory: string, { is_last }: { is_last: boolean }): boolean {
+  try {
+    rmdirSync(directory);
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'ENOENT')) return true;
+    if (is_last || !hasErrorCode(error, 'EBUSY')) throw error;
+    return false;
+  }
+}
+
+/** Returns the processor time of a group in each period, in microseconds. `cpu`: in thousandths of a core. */
+export const cpuQuotaOf = (cpu: number): number =>
+  Math.max(CPU_QUOTA_MIN_US, Math.round((cpu * CPU_PERIOD_US) / 1_000));
 
 /** Returns the files with a limit, and their content. */
 export function limitFilesOf(
@@ -193,7 +211,7 @@ export function limitFilesOf(
   { version, limits }: { version: 1 | 2; limits: CgroupLimits },
 ): [name: string, value: string][] {
   const memory = String(limits.memory_bytes);
-  const quota_us = String(Math.max(CPU_QUOTA_MIN_US, Math.round((limits.cpu * CPU_PERIOD_US) / 1_000)));
+  const quota_us = String(cpuQuotaOf(limits.cpu));
   switch (controller) {
     case 'memory':
       // With swap a server would take twice its memory.

@@ -187,9 +187,9 @@ async function removeGroupsOf(data_directory: string): Promise<void> {
     const record = join(servers, server_id, 'group');
     if (!existsSync(record)) continue;
     const { directories } = JSON.parse(readFileSync(record, 'utf8'));
-    await waitFor(() => {
+    await waitFor(async () => {
       try {
-        removeGroup(directories);
+        await removeGroup(directories);
         return true;
       } catch (error) {
         if (hasErrorCode(error, 'EBUSY')) return false;

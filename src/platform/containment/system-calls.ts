@@ -85,20 +85,11 @@ export function trySystemCall(name: SystemCall, ...args: number[]): number {
 /** Makes a system call that must succeed. Throws an error with the number of the failure. */
 export function systemCall(name: SystemCall, ...args: number[]): number {
   const result = trySystemCall(name, ...args);
-  if (result < 0) throw new SystemCallError(name, -result);
+  if (result < 0) throw new Error(`${name} failed with error ${-result}`);
   return result;
 }
 
 /** Returns the number of the last failure. */
 function errno(): number {
   return read.i32(Number(libc.__errno_location()), 0);
-}
-
-export class SystemCallError extends Error {
-  constructor(
-    name: string,
-    readonly errno: number,
-  ) {
-    super(`${name} failed with error ${errno}`);
-  }
 }

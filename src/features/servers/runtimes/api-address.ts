@@ -15,3 +15,10 @@ export function readApiAddress(api_url: string): ApiAddress {
   const is_loopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
   return { host, port: portOf(url), is_loopback };
 }
+
+/** Replaces the URL of the API in a server's variables by the one at which the server reaches it. */
+export function replaceAddress(environment: Record<string, string>, { from, to }: { from: string; to: string }) {
+  const replace = (value: string) =>
+    value === from || value.startsWith(`${from}/`) ? to + value.slice(from.length) : value;
+  return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, replace(value)]));
+}

@@ -17,6 +17,9 @@ export interface ServerResources {
   memory: number;
 }
 
+/** Processes and threads of a server. */
+export const PROCESSES_MAX = 512;
+
 /** Everything a runtime needs to start a server. */
 export interface StartOrder {
   server_id: string;
@@ -53,6 +56,11 @@ export type Observation =
   | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string; is_disruption?: true }
   /** Unknown, because its machine does not answer. */
   | { is: 'unreachable'; since: Date };
+
+/** The end of a server whose exit status is unknown. */
+export const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
+/** Why a server in a container is pending. */
+export const SETTING_UP = 'its container is being set up';
 
 /** Unread output of a stream beyond this is dropped, because the server writes faster than its log can be stored. */
 export const BACKLOG_BYTES_MAX = 8 * 1_024 ** 2;

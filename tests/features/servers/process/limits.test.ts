@@ -129,16 +129,19 @@ test.skipIf(controllers.length < 3)('limits: a group is removed once its last pr
   rmSync(directory, { recursive: true });
 });
 
-test.skipIf(controllers.length < 3)('limits: an old group without processes is removed, unless it is needed', () => {
-  const hours_ago = new Date(Date.now() - 2 * 3_600_000);
-  const [needed, abandoned] = [crypto.randomUUID(), crypto.randomUUID()];
-  const { create, directoriesOf } = openCgroups();
-  for (const id of [needed, abandoned]) {
-    create(id, limitsOf(resources));
-    for (const directory of directoriesOf(id)) utimesSync(directory, hours_ago, hours_ago);
-  }
-  openCgroups((id) => id === needed);
-  expect(directoriesOf(needed).every((one) => existsSync(one))).toBe(true);
-  expect(directoriesOf(abandoned).some((one) => existsSync(one))).toBe(false);
-  removeGroup(directoriesOf(needed));
-});
+test.skipIf(controllers.length < 3)(
+  'limits: an old group without processes is removed, unless it is needed',
+  async () => {
+    const hours_ago = new Date(Date.now() - 2 * 3_600_000);
+    const [needed, abandoned] = [crypto.randomUUID(), crypto.randomUUID()];
+    const { create, directoriesOf } = openCgroups();
+    for (const id of [needed, abandoned]) {
+      create(id, limitsOf(resources));
+      for (const directory of directoriesOf(id)) utimesSync(directory, hours_ago, hours_ago);
+    }
+    openCgroups((id) => id === needed);
+    expect(directoriesOf(needed).every((one) => existsSync(one))).toBe(true);
+    expect(directoriesOf(abandoned).some((one) => existsSync(one))).toBe(false);
+    await removeGroup(directoriesOf(needed));
+  },
+);

@@ -1,16 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type CgroupUsage, listGroupProcesses, readCgroupUsage } from '../../../../platform/cgroups.ts';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { type CgroupUsage, listGroupProcesses, readCgroupUsage, removeGroup } from '../../../../platform/cgroups.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
 
 const MOUNT = '/sys/fs/cgroup';
 /** The group that contains the groups of all containers. */
 const PARENT = 'muster-containers';
-/** Attempts to remove a group, because the kernel finishes the end of a killed process a moment later. */
-const REMOVALS_MAX = 40;
-const REMOVAL_PAUSE_MS = 25;
 
 /** Returns the path of a container's control group, below each of the mounted hierarchies. */
 export const cgroupOf = (server_id: string): string => `/${PARENT}/${server_id}`;
@@ -31,20 +26,7 @@ export function describeMemoryKill(server_id: string, memory: number | undefined
 }
 
 /** Removes the control groups of a container without processes. */
-export async function removeCgroups(server_id: string): Promise<void> {
-  for (const directory of directoriesOf(server_id)) {
-    for (let removal = 1; ; removal += 1) {
-      try {
-        await rmdir(directory);
-        break;
-      } catch (error) {
-        if (hasErrorCode(error, 'ENOENT')) break;
-        if (!hasErrorCode(error, 'EBUSY') || removal === REMOVALS_MAX) throw error;
-        await Bun.sleep(REMOVAL_PAUSE_MS);
-      }
-    }
-  }
-}
+export const removeCgroups = (server_id: string): Promise<void> => removeGroup(directoriesOf(server_id));
 
 const isUnified = () => existsSync(join(MOUNT, 'cgroup.controllers'));
 

@@ -1,19 +1,14 @@
-import type { ServerResources, StartOrder } from '../runtime.ts';
-import { type ImageProcess, splitVariable } from './image.ts';
+import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/cgroups.ts';
+import { PROCESSES_MAX, type ServerResources, type StartOrder } from '../runtime.ts';
+import { type ImageProcess, programOfImage } from './image.ts';
 import { SECCOMP_PROFILE } from './seccomp-profile.ts';
 
 /** The version of the OCI runtime specification. */
 const OCI_VERSION = '1.0.2';
 const MIB = 1_024 ** 2;
-/** Processes and threads of a container. */
-export const PROCESSES_MAX = 512;
-const CPU_PERIOD_US = 100_000;
-/** The smallest quota that the kernel accepts. */
-const CPU_QUOTA_MIN_US = 1_000;
 const OPEN_FILES_MAX = 65_536;
 /** The path in the container of its first process, which starts the program and waits for it. */
 const INIT = '/dev/init';
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 export interface ContainerPlan {
   order: StartOrder;
@@ -60,17 +55,14 @@ export function makeContainerConfig(plan: ContainerPlan) {
 }
 
 function processOf({ order, image, open_files_max }: ContainerPlan) {
-  const { build } = order;
-  const command = build.command.length > 0 ? build.command : (image.args ?? []);
-  const environment = new Map([['PATH', PATH], ...(image.env ?? []).map(splitVariable)]);
-  for (const [name, value] of Object.entries(order.environment)) environment.set(name, value);
+  const { command, environment, directory } = programOfImage(order, image);
   const files_max = Math.min(open_files_max, OPEN_FILES_MAX);
   return {
     terminal: false,
     user: { uid: 0, gid: 0, ...image.user },
-    args: [INIT, '--', ...command, ...order.arguments],
-    env: [...environment].map(([name, value]) => `${name}=${value}`),
-    cwd: image.cwd || '/',
+    args: [INIT, '--', ...command],
+    env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
+    cwd: directory,
     capabilities: { bounding: [], effective: [], permitted: [], inheritable: [], ambient: [] },
     rlimits: [
       { type: 'RLIMIT_NOFILE', soft: files_max, hard: files_max },
@@ -82,13 +74,12 @@ function processOf({ order, image, open_files_max }: ContainerPlan) {
 
 function resourcesOf({ cpu, memory }: ServerResources, { has_swap_limit }: { has_swap_limit: boolean }) {
   const bytes = memory * MIB;
-  const quota = Math.max(CPU_QUOTA_MIN_US, Math.round((cpu * CPU_PERIOD_US) / 1_000));
   return {
     // The OCI runtime adds the devices that each container needs, such as /dev/null.
     devices: [{ allow: false, access: 'rwm' }],
     // With swap a server would take twice its memory.
     memory: { limit: bytes, ...(has_swap_limit && { swap: bytes }) },
-    cpu: { quota, period: CPU_PERIOD_US },
+    cpu: { quota: cpuQuotaOf(cpu), period: CPU_PERIOD_US },
     pids: { limit: PROCESSES_MAX },
   };
 }

@@ -1,11 +1,10 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { ProcessIdentity } from '../../../../platform/processes.ts';
+import { IdentityShape } from '../process/identity.ts';
 import type { Identity } from '../runtime.ts';
 
-const Shape = Type.Object({
-  container_shim: Type.Object({ pid: Type.Integer(), start_ticks: Type.Integer(), boot_id: Type.String() }),
-});
+const Shape = Type.Object({ container_shim: IdentityShape });
 
 /** Returns the shim of a container. */
 export function readContainerIdentity(identity: Identity | undefined): ProcessIdentity | undefined {

@@ -18,17 +18,18 @@ import { LOG_STREAMS, type LogStream } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
 import { createExitFile, mayBeOutOfMemory, readExitStatus } from '../process/exit-status.ts';
 import { killServers } from '../process/killing.ts';
-import { createOutputFiles } from '../process/output-files.ts';
+import { createOutputFiles, pieceAt } from '../process/output-files.ts';
 import { createProcessTrees, MARK, type ProcessServer } from '../process/process-trees.ts';
-import type {
-  DiskUse,
-  Observation,
-  OutputPiece,
-  OutputQuery,
-  Runtime,
-  ServerHandle,
-  Started,
-  StartOrder,
+import {
+  type DiskUse,
+  type Observation,
+  type OutputPiece,
+  type OutputQuery,
+  type Runtime,
+  SETTING_UP,
+  type ServerHandle,
+  type Started,
+  type StartOrder,
 } from '../runtime.ts';
 import {
   cgroupOf,
@@ -52,7 +53,6 @@ const START_TIMEOUT_MS = 5_000;
 const START_POLL_MS = 5;
 /** Programs may write a line for each file. */
 const SET_UP_CHARACTERS_MAX = 1_000;
-const SETTING_UP = 'its container is being set up';
 const NETWORK_ENDED = 'the network of its container ended unexpectedly';
 /** Sweeps for processes to kill. Killed ones are listed until the kernel has finished their end. */
 const SWEEPS_MAX = 40;
@@ -253,12 +253,10 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
   /** Reads the output of a container. Until its program runs, the OCI runtime writes there, with files of the machine. */
   async function readOutput({ server_id }: ServerHandle, stream: LogStream, query: OutputQuery): Promise<OutputPiece> {
     if (readFirstPid(server_id) !== undefined) return await output_files.read(folders.output(server_id, stream), query);
-    const { from = '0' } = query;
-    return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter: () => from };
+    return pieceAt(Number(query.from ?? 0));
   }
 
-  const heldByOutput = (server_id: string) =>
-    LOG_STREAMS.reduce((sum, stream) => sum + output_files.heldBytes(folders.output(server_id, stream)), 0);
+  const outputsOf = (server_id: string) => LOG_STREAMS.map((stream) => folders.output(server_id, stream));
 
   return {
     kinds: ['docker_image', 'oci_bundle'],
@@ -303,7 +301,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
         // Where no overlay could be mounted, the container has a copy of its image, which counts too.
         const copy = await measureDisk({ folder: join(folder, 'rootfs'), pids: [] }, limit);
         measured.set(server_id, {
-          bytes: upper.bytes + copy.bytes + heldByOutput(server_id),
+          bytes: upper.bytes + copy.bytes + output_files.heldBytes(outputsOf(server_id)),
           files: upper.files + copy.files,
           is_uncountable: upper.is_uncountable === true || copy.is_uncountable === true,
         });

@@ -1,3 +1,4 @@
+import { SHELL } from '../process/exit-status.ts';
 import type { ContainerPrograms } from './container-programs.ts';
 
 /**
@@ -33,8 +34,6 @@ status=$?
 kill "$(cat pasta.pid)"
 echo "$status" >&3
 `;
-
-const SHELL = '/bin/sh';
 
 export interface ContainerCommand {
   programs: ContainerPrograms;

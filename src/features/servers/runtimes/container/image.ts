@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { ServiceError } from '../../../../platform/errors.ts';
 import type { UnpackedBuild } from '../../../builds/builds.ts';
+import type { StartOrder } from '../runtime.ts';
 
 const USER_ID_MAX = 2 ** 31 - 1;
 const UserId = Type.Integer({ minimum: 0, maximum: USER_ID_MAX });
@@ -32,9 +33,30 @@ const KERNEL_DIRECTORY = /^\/(proc|sys|dev)(\/|$)/;
 export const rootOf = ({ directory }: Pick<UnpackedBuild, 'directory'>): string => join(directory, 'rootfs');
 
 /** Splits a variable of an image's environment, which is `NAME=value`. */
-export function splitVariable(variable: string): [name: string, value: string] {
+function splitVariable(variable: string): [name: string, value: string] {
   const [name = '', ...value] = variable.split('=');
   return [name, value.join('=')];
+}
+
+/** The variable by which programs find others, unless the image sets it. */
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+interface ImageProgram {
+  command: string[];
+  /** Those of the image, replaced by those of the order. */
+  environment: Record<string, string>;
+  directory: string;
+}
+
+/** Returns the program of an image, as its own configuration and the order say. */
+export function programOfImage({ build, ...order }: StartOrder, image: ImageProcess): ImageProgram {
+  const command = build.command.length > 0 ? build.command : (image.args ?? []);
+  const own = Object.fromEntries((image.env ?? []).map(splitVariable));
+  return {
+    command: [...command, ...order.arguments],
+    environment: { PATH, ...own, ...order.environment },
+    directory: image.cwd || '/',
+  };
 }
 
 const refusal = (error: string) => new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });

@@ -1,13 +1,11 @@
+import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/cgroups.ts';
 import { ServiceError } from '../../../../platform/errors.ts';
 import type { ServerPort } from '../../tables.ts';
-import { PROCESSES_MAX } from '../container/container-config.ts';
-import { type ImageProcess, splitVariable } from '../container/image.ts';
+import { type ImageProcess, programOfImage } from '../container/image.ts';
 import { ENGINE_SECCOMP_PROFILE } from '../container/seccomp-profile.ts';
-import type { StartOrder } from '../runtime.ts';
+import { PROCESSES_MAX, type StartOrder } from '../runtime.ts';
 
 const MIB = 1_024 ** 2;
-const CPU_PERIOD_US = 100_000;
-const CPU_QUOTA_MIN_US = 1_000;
 const OPEN_FILES_MAX = 65_536;
 /** Podman limits itself, and so its containers, to this many processes of a user. */
 const USER_PROCESSES_MAX = 32_768;
@@ -19,7 +17,6 @@ const DOCKER_LOG = { Type: 'json-file', Config: { 'max-size': '32m', 'max-file':
 const PODMAN_LOG = { Type: 'json-file', Config: { 'max-size': '96m' } };
 /** An engine starts a program for each port that it publishes. */
 const PORTS_OF_RANGE_MAX = 100;
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The labels by which the Muster of a machine finds its own containers, images and networks. */
 export const LABELS = {
@@ -55,18 +52,15 @@ export const nameOf = (server_id: string): string => `muster-${server_id}`;
  */
 export function makeEngineContainer(plan: EngineContainerPlan) {
   const { order, image, machine_id } = plan;
-  const { build } = order;
-  const command = build.command.length > 0 ? build.command : (image.args ?? []);
-  const environment = new Map([['PATH', PATH], ...(image.env ?? []).map(splitVariable)]);
-  for (const [name, value] of Object.entries(order.environment)) environment.set(name, value);
+  const { command, environment, directory } = programOfImage(order, image);
   const ports = Object.values(order.ports).flatMap(publishedPortsOf);
   return {
     Image: plan.image_id,
-    Entrypoint: [...command, ...order.arguments],
+    Entrypoint: command,
     Cmd: [],
-    Env: [...environment].map(([name, value]) => `${name}=${value}`),
+    Env: Object.entries(environment).map(([name, value]) => `${name}=${value}`),
     User: `${image.user?.uid ?? 0}:${image.user?.gid ?? 0}`,
-    WorkingDir: image.cwd || '/',
+    WorkingDir: directory,
     Hostname: 'server',
     Labels: { [LABELS.machine]: machine_id, [LABELS.server]: order.server_id },
     ExposedPorts: Object.fromEntries(ports.map(({ inside }) => [inside, {}])),
@@ -93,7 +87,7 @@ function hostConfigOf(plan: EngineContainerPlan, ports: PublishedPort[]) {
     // With swap a server would take twice its memory.
     ...(plan.has_swap_limit && { MemorySwap: memory * MIB }),
     CpuPeriod: CPU_PERIOD_US,
-    CpuQuota: Math.max(CPU_QUOTA_MIN_US, Math.round((cpu * CPU_PERIOD_US) / 1_000)),
+    CpuQuota: cpuQuotaOf(cpu),
     PidsLimit: PROCESSES_MAX,
     Ulimits: [
       { Name: 'nofile', Soft: files_max, Hard: files_max },

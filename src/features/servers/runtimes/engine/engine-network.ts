@@ -4,7 +4,7 @@ import { assert } from '../../../../platform/errors.ts';
 import { Slots } from '../../../../platform/limits/slots.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
-import { readApiAddress } from '../api-address.ts';
+import { readApiAddress, replaceAddress } from '../api-address.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';
 
@@ -162,13 +162,7 @@ export function forwardApi(api_url: string, gateway: string | undefined): ApiFor
   return {
     gateway,
     close: () => void listener?.close(),
-    replaceAddress: (environment) =>
-      Object.fromEntries(
-        Object.entries(environment).map(([name, value]) => [
-          name,
-          value === api_url || value.startsWith(`${api_url}/`) ? inside_url + value.slice(api_url.length) : value,
-        ]),
-      ),
+    replaceAddress: (environment) => replaceAddress(environment, { from: api_url, to: inside_url }),
     async ready(signal) {
       for (;;) {
         // The address exists once the container has started, so the attempt after that counts.

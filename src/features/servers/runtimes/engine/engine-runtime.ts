@@ -8,7 +8,17 @@ import { readImage } from '../container/image.ts';
 import { exitStatusOf } from '../process/exit-status.ts';
 import { assertIsolated } from '../process/isolation.ts';
 import { createOutputFiles } from '../process/output-files.ts';
-import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
+import {
+  type DiskUse,
+  type Observation,
+  type Runtime,
+  SETTING_UP,
+  type ServerHandle,
+  type Started,
+  type StartOrder,
+  UNKNOWN_END,
+  type UsageReading,
+} from '../runtime.ts';
 import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-client.ts';
 import { makeEngineContainer } from './engine-container.ts';
 import { EngineContainers, isAbsence } from './engine-containers.ts';
@@ -31,13 +41,11 @@ const CALLS_AT_ONCE_MAX = 8;
 /** Kills at one time. Most of a kill that takes long is waiting for a container that does not end. */
 const KILLS_AT_ONCE_MAX = 64;
 const MIB = 1_024 ** 2;
-const SETTING_UP = 'its container is being set up';
 const ENGINE_AWAY = 'the container engine of the machine did not answer';
 /** States of containers that have run, as Docker and Podman name them. */
 const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
 /** States of containers that were never started. */
 const CREATED_STATES = new Set(['created', 'configured', 'initialized']);
-const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const INTERRUPTED = 'Muster restarted while its container was being set up';
 
 export interface EngineRuntimeOptions {

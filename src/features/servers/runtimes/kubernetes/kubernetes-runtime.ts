@@ -2,15 +2,18 @@ import { Type } from '@sinclair/typebox';
 import { ServiceError } from '../../../../platform/errors.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import type { LogStream } from '../../tables.ts';
-import type {
-  Observation,
-  OutputPiece,
-  OutputQuery,
-  Runtime,
-  ServerHandle,
-  Started,
-  StartOrder,
-  UsageReading,
+import { replaceAddress } from '../api-address.ts';
+import { pieceAt } from '../process/output-files.ts';
+import {
+  type Observation,
+  type OutputPiece,
+  type OutputQuery,
+  type Runtime,
+  type ServerHandle,
+  type Started,
+  type StartOrder,
+  UNKNOWN_END,
+  type UsageReading,
 } from '../runtime.ts';
 import { Agones } from './agones.ts';
 import { type ApiClient, ApiRefusal, ApiUnreachable, type CallLimits } from './api-client.ts';
@@ -25,7 +28,7 @@ import type { PodListener, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
 import { Pods } from './pods.ts';
-import { identityOf, mayHavePod, ServerStates, UNKNOWN_END } from './server-states.ts';
+import { identityOf, mayHavePod, ServerStates } from './server-states.ts';
 
 /** The kinds of builds that pods fetch. */
 export const FETCHED_KINDS = ['archive', 'javascript'] as const;
@@ -115,7 +118,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const { token, socket } = pod_port.addressOf(server_id);
     const program = isImage(order.build) ? await imageProgramOf(order) : programOf(order);
     const files = images && isImage(order.build) ? await images.prepare(order) : await prepareFiles(order);
-    const environment = replaceApiAddress(program.environment);
+    const environment = replaceAddress(program.environment, { from: api_url, to: api_url_for_pods });
     const server = { ...program, environment, url: socket, token, memory: resources.memory };
     const manifest = makePod({ order, files, server }, options);
     if (agones) return await agones.create(manifest);
@@ -136,13 +139,6 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const { token, build: url } = pod_port.addressOf(server_id);
     const { sha256, bytes } = await builds.facts(build);
     return { kind: 'fetched', order: { url, token, sha256 }, bytes };
-  }
-
-  /** Replaces the address of the API in a server's variables by the one for pods. */
-  function replaceApiAddress(environment: Record<string, string>): Record<string, string> {
-    const replace = (value: string) =>
-      value === api_url || value.startsWith(`${api_url}/`) ? api_url_for_pods + value.slice(api_url.length) : value;
-    return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, replace(value)]));
   }
 
   async function stop({ server_id }: ServerHandle): Promise<boolean> {
@@ -215,7 +211,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     }
     // A piece is full if there is more. Otherwise a hostile server could have a round of readings go on without end.
     const has_more = piece.has_more && bytes.length === limits.bytes_max;
-    return { ...pieceAt(start), ...piece, bytes, has_more };
+    return pieceAt(start, { ...piece, bytes, has_more });
   }
 
   async function removePod(server_id: string): Promise<void> {
@@ -299,11 +295,6 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
 /** Returns the kinds of builds that pods run. */
 export function kindsOfPods({ has_images }: { has_images: boolean }): Runtime['kinds'] {
   return has_images ? [...FETCHED_KINDS, ...IMAGE_KINDS] : [...FETCHED_KINDS];
-}
-
-function pieceAt(start: number): OutputPiece {
-  const resumeAfter = (bytes: number) => String(start + bytes);
-  return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter };
 }
 
 /** Ignores a pod or an API server that does not answer: the caller's next attempt covers it. */

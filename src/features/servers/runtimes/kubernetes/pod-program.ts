@@ -1,4 +1,4 @@
-import { readImage, splitVariable } from '../container/image.ts';
+import { programOfImage, readImage } from '../container/image.ts';
 import type { StartOrder } from '../runtime.ts';
 import type { ServerOrder } from './pod-messages.ts';
 import { POD_FOLDERS } from './pod-names.ts';
@@ -7,8 +7,7 @@ import { POD_FOLDERS } from './pod-names.ts';
 export type PodProgram = Pick<ServerOrder, 'kind' | 'command' | 'directory' | 'environment'>;
 
 const { build, work } = POD_FOLDERS;
-const OWN_PATH = '/usr/local/bin:/usr/bin:/bin';
-const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const PATH = '/usr/local/bin:/usr/bin:/bin';
 
 /** Returns the program of an archive or a script, which runs in Muster's own image. */
 export function programOf(order: StartOrder): PodProgram {
@@ -16,19 +15,11 @@ export function programOf(order: StartOrder): PodProgram {
     kind: order.build.kind === 'javascript' ? 'script' : 'archive',
     command: [...order.build.command, ...order.arguments],
     directory: build,
-    environment: { PATH: OWN_PATH, HOME: work, TMPDIR: work, ...order.environment },
+    environment: { PATH, HOME: work, TMPDIR: work, ...order.environment },
   };
 }
 
 /** Returns the program of an image or a bundle, as its own configuration says. */
 export async function imageProgramOf(order: StartOrder): Promise<PodProgram> {
-  const image = await readImage(order.build);
-  const own = Object.fromEntries((image.env ?? []).map(splitVariable));
-  const command = order.build.command.length > 0 ? order.build.command : (image.args ?? []);
-  return {
-    kind: 'image',
-    command: [...command, ...order.arguments],
-    directory: image.cwd || '/',
-    environment: { PATH: IMAGE_PATH, ...own, ...order.environment },
-  };
+  return { kind: 'image', ...programOfImage(order, await readImage(order.build)) };
 }

@@ -1,4 +1,4 @@
-import type { Observation, ServerHandle } from '../runtime.ts';
+import { type Observation, type ServerHandle, UNKNOWN_END } from '../runtime.ts';
 import type { Agones } from './agones.ts';
 import { ApiUnreachable } from './api-client.ts';
 import type { ReadNodeAddress } from './node-addresses.ts';
@@ -16,7 +16,6 @@ const NEEDS_OPERATOR_MAX_MS = 60_000;
 const PULL_MAX_MS = 5 * 60_000;
 /** Time for a pod to start. The cluster may have to add a node first. */
 const START_MAX_MS = 15 * 60_000;
-export const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 
 interface StatesOptions {
   pods: Pick<Pods, 'find' | 'is_loaded'>;

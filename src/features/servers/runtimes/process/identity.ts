@@ -3,11 +3,11 @@ import { Value } from '@sinclair/typebox/value';
 import type { ProcessIdentity } from '../../../../platform/processes.ts';
 import type { Identity } from '../runtime.ts';
 
-const Shape = Type.Object({ pid: Type.Integer(), start_ticks: Type.Integer(), boot_id: Type.String() });
+export const IdentityShape = Type.Object({ pid: Type.Integer(), start_ticks: Type.Integer(), boot_id: Type.String() });
 
 /** Returns the first process of a server. */
 export function readIdentity(identity: Identity | undefined): ProcessIdentity | undefined {
-  return Value.Check(Shape, identity) ? identity : undefined;
+  return Value.Check(IdentityShape, identity) ? identity : undefined;
 }
 
 /** Returns the identity of a server by its first process. */

@@ -4,11 +4,11 @@ import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
 import { makeSeccompFilter } from '../../../../platform/containment/seccomp-filter.ts';
 import { numbersIn } from '../../rules.ts';
 import type { ServerPort } from '../../tables.ts';
-import type { Isolation, StartOrder } from '../runtime.ts';
+import { type Isolation, PROCESSES_MAX, type StartOrder } from '../runtime.ts';
 import { createExitFile, underShim } from './exit-status.ts';
 import { MARK } from './process-trees.ts';
 import type { ServerFolders } from './server-folders.ts';
-import { PROCESSES_MAX, type ServerGroups } from './server-groups.ts';
+import type { ServerGroups } from './server-groups.ts';
 import { DEVICES, systemFilesExcept } from './system-files.ts';
 
 /** Open files of a process of a server. */

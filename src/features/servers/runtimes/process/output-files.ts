@@ -17,10 +17,10 @@ export interface OutputFiles {
   /** Records when the original of a file that is a copy reached a size. Then its lines have these times. */
   noteReached(file: string, reached: ReachedSize): void;
   /**
-   * Returns how much disk a file takes beyond its unread output: space that the server allocated in advance, and output
+   * Returns how much disk files take beyond their unread output: space that the server allocated in advance, and output
    * that was read and is not freed yet.
    */
-  heldBytes(file: string): number;
+  heldBytes(files: readonly string[]): number;
   /** Forgets a file that is removed. */
   forget(file: string): void;
 }
@@ -68,17 +68,19 @@ export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
     return pieceAt(start, { bytes, skipped_bytes: start - from, has_more: start + bytes.length < size, written });
   }
 
+  function heldByFile(file: string): number {
+    const from = read_from.get(file);
+    const stats = from === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+    if (!stats || from === undefined) return 0;
+    // A server can make its file longer without writing to it (fallocate(2)), so little of it counts as unread output.
+    const unread = Math.min(Math.max(0, stats.size - from), BACKLOG_BYTES_MAX);
+    return Math.max(0, stats.blocks * STAT_BLOCK_BYTES - unread);
+  }
+
   return {
     read,
     noteReached: write_times.noteReached,
-    heldBytes(file) {
-      const from = read_from.get(file);
-      const stats = from === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
-      if (!stats || from === undefined) return 0;
-      // A server can make its file longer without writing to it (fallocate(2)), so little of it counts as unread output.
-      const unread = Math.min(Math.max(0, stats.size - from), BACKLOG_BYTES_MAX);
-      return Math.max(0, stats.blocks * STAT_BLOCK_BYTES - unread);
-    },
+    heldBytes: (files) => files.reduce((sum, file) => sum + heldByFile(file), 0),
     forget(file) {
       read_from.delete(file);
       flooded.delete(file);
@@ -87,7 +89,8 @@ export function createOutputFiles({ are_copies = false } = {}): OutputFiles {
   };
 }
 
-function pieceAt(start: number, piece: Partial<OutputPiece> = {}): OutputPiece {
+/** Returns a piece of output that begins at an offset; by default an empty one. */
+export function pieceAt(start: number, piece: Partial<OutputPiece> = {}): OutputPiece {
   const resumeAfter = (bytes: number) => String(start + bytes);
   return { bytes: new Uint8Array(), skipped_bytes: 0, has_more: false, resumeAfter, ...piece };
 }

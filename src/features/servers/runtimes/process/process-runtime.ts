@@ -141,8 +141,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     return false;
   }
 
-  const heldByOutput = (server_id: string) =>
-    LOG_STREAMS.reduce((sum, stream) => sum + output_files.heldBytes(folders.output(server_id, stream)), 0);
+  const outputsOf = (server_id: string) => LOG_STREAMS.map((stream) => folders.output(server_id, stream));
 
   return {
     kinds: ['archive', 'javascript'],
@@ -179,7 +178,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
         const folder = folders.work(server_id);
         const isInside = (path: string) => path.startsWith(`${folder}/`);
         const used = await measureDisk({ folder, pids: tree.map(({ pid }) => pid), isInside }, limit);
-        measured.set(server_id, { ...used, bytes: used.bytes + heldByOutput(server_id) });
+        measured.set(server_id, { ...used, bytes: used.bytes + output_files.heldBytes(outputsOf(server_id)) });
       }
       return measured;
     },

@@ -7,16 +7,11 @@ import {
   readCgroupUsage,
   removeGroup,
 } from '../../../../platform/cgroups.ts';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
-import type { ServerResources } from '../runtime.ts';
+import { PROCESSES_MAX, type ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
 
-/** Processes and threads of a server. */
-export const PROCESSES_MAX = 512;
 const MIB = 1_024 ** 2;
-const REMOVALS_MAX = 20;
-const REMOVAL_PAUSE_MS = 25;
 
 /** The control group of a server, as recorded in its folder: another start of the service may create groups elsewhere. */
 interface ServerGroup {
@@ -79,15 +74,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
     async remove(server_id) {
       const directories = read(server_id)?.directories ?? [];
       known.delete(server_id);
-      for (let tries = 1; ; tries += 1) {
-        try {
-          return removeGroup(directories);
-        } catch (error) {
-          // The threads of a killed process may end a moment after the process.
-          if (tries === REMOVALS_MAX || !hasErrorCode(error, 'EBUSY')) throw error;
-        }
-        await Bun.sleep(REMOVAL_PAUSE_MS);
-      }
+      await removeGroup(directories);
     },
   };
 }
