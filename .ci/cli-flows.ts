@@ -12,14 +12,14 @@ build    server.ts, 3.5 kB
 site     2 files, 2 new, 0.1 kB
 check    a lobby of it was ready after 0.2 s, and ended again
 tanks prod: 0.0.1 → 2026.11.24-1 (0.5 s)
-No lobby runs on another version. To undo: muster rollback
+No lobby runs on another version. To undo: muster rollback prod
 
 $ muster deploy --message "better graphics"
 build    the same as server.ts 2026-11-24T09:30:12: not sent again
 site     2 files, 1 new, 0.1 kB (0.0 kB of it sent now, the rest was there)
 check    a lobby of it was ready after 0.2 s, and ended again
 tanks prod: 2026.11.24-1 → better graphics (0.4 s)
-No lobby runs on another version. To undo: muster rollback
+No lobby runs on another version. To undo: muster rollback prod
 
 $ muster bots 2 --for 3s
 2 bots play "default" in tanks prod for 3s.

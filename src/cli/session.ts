@@ -31,6 +31,12 @@ export interface Scope {
   namespace: Game['namespaces'][number];
 }
 
+/** What a command takes if no option names it. */
+interface Defaults {
+  url: string;
+  game: string | undefined;
+}
+
 const NAMESPACE_DEFAULT = 'prod';
 
 /** Returns the game with this id or name id; if there is none, the games with this display name, which may be several. */
@@ -49,12 +55,14 @@ export class Session {
   readonly is_json: boolean;
   readonly #game: string | undefined;
   readonly #namespace: string | undefined;
+  readonly #defaults: Defaults;
 
-  private constructor(api: ApiCaller, { game, namespace, json = false }: SharedOptions) {
+  private constructor(api: ApiCaller, { game, namespace, json = false }: SharedOptions, defaults: Defaults) {
     this.api = api;
     this.is_json = json;
     this.#game = game;
     this.#namespace = namespace;
+    this.#defaults = defaults;
   }
 
   /**
@@ -64,23 +72,34 @@ export class Session {
   static async open(options: SharedOptions, stopping?: AbortSignal): Promise<Session> {
     const { current, profiles } = readProfiles();
     const profile = profiles[current];
-    const url = parseServiceUrl(options.url ?? environment.url ?? profile?.url ?? environment.local_url);
+    const default_url = environment.url ?? profile?.url ?? environment.local_url;
+    const url = parseServiceUrl(options.url ?? default_url);
     const given = await readTokenOption(options);
     const local = url === environment.local_url ? readLocalToken()?.token : undefined;
     // The profile names a game and a namespace of its own service only.
     const own = profile?.url === url ? profile : undefined;
-    return new Session(new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local, stopping), {
-      ...options,
-      game: options.game ?? environment.game ?? readGameName(process.cwd()) ?? own?.game,
-      namespace: options.namespace ?? environment.namespace ?? own?.namespace,
-    });
+    const default_game = environment.game ?? readGameName(process.cwd()) ?? own?.game;
+    const namespace = options.namespace ?? environment.namespace ?? own?.namespace;
+    return new Session(
+      new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local, stopping),
+      { ...options, game: options.game ?? default_game, namespace },
+      { url: default_url, game: default_game },
+    );
   }
 
   /** Returns a session for cleaning up after a stop: the stop does not end its requests. */
   withoutStop(): Session {
     const { url, token } = this.api;
     const given = { ...(this.#game && { game: this.#game }), ...(this.#namespace && { namespace: this.#namespace }) };
-    return new Session(new ApiCaller(url, token), { ...given, json: this.is_json });
+    return new Session(new ApiCaller(url, token), { ...given, json: this.is_json }, this.#defaults);
+  }
+
+  /** Returns a command for an advice, with the options that it needs to act on this service and game. */
+  commandFor({ name_id }: Pick<Game, 'name_id'>, words: string): string {
+    const { url, game } = this.#defaults;
+    const in_game = game === name_id ? '' : ` --game ${name_id}`;
+    const at_url = url.replace(/\/+$/, '') === this.api.url ? '' : ` --url ${this.api.url}`;
+    return `muster ${words}${in_game}${at_url}`;
   }
 
   /** The name or id of the game, if one was given. */

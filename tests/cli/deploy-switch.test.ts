@@ -39,7 +39,7 @@ test('deploy: says how many lobbies run on other versions, and waits for their e
 
   const late = await room.run('deploy', '--message', 'other', '--wait', '1s');
   expect([late.exit_code, late.stdout]).toEqual([5, expect.stringContaining('one → other')]);
-  expect(late.stderr).toContain('On other versions until they end: 1 lobby, 1 player. To undo: muster rollback');
+  expect(late.stderr).toContain('On other versions until they end: 1 lobby, 1 player. To undo: muster rollback prod\n');
   expect(late.stderr).toContain('The new version is live, but lobbies of other versions did not end in time.');
   expect(await room.liveVersion()).toBe('other');
 
@@ -75,15 +75,35 @@ test('deploy --detach: returns after the upload, and the check and the switch go
   for (const { log: file } of [detached, broken.detached]) await rm(resolve(file, '..'), { recursive: true });
 }, 300_000);
 
+test('advice: an advised command acts on the service, game and namespace of the command before it', async () => {
+  const { folder, run } = await makeRoom('advised');
+  expect((await run('deploy')).exit_code).toBe(0);
+  expect((await run('rollback', 'staging')).stderr).toContain('Deploy one: muster deploy staging\n');
+  expect((await run('tokens', 'revoke')).stderr).toContain('To do it: muster tokens revoke --yes\n');
+  // What a command takes without options is now another game.
+  await Bun.write(join(folder, 'muster.yaml'), `game: another\n${PROJECT}`);
+  const other_url = muster.config.public_url.replace('127.0.0.1', 'localhost');
+  expect(other_url).not.toBe(muster.config.public_url);
+  const ADVICE: [args: string[], advice: string][] = [
+    [['rollback', 'staging', '--game', 'advised'], 'Deploy one: muster deploy staging --game advised\n'],
+    [['tokens', 'revoke', '--game', 'advised'], 'To do it: muster tokens revoke --yes --game advised\n'],
+    [['tokens', 'revoke', '--game', 'advised', '--url', other_url], `--game advised --url ${other_url}\n`],
+  ];
+  for (const [args, advice] of ADVICE) expect((await run(...args)).stderr).toContain(advice);
+}, 300_000);
+
 test('deploy --version: puts a namespace on the version that another has checked, from any folder', async () => {
   const room = await makeRoom('promoted');
-  expect((await room.run('deploy', 'staging', '--message', 'tried')).exit_code).toBe(0);
+  const tried = await room.run('deploy', 'staging', '--message', 'tried');
+  expect([tried.exit_code, tried.stderr]).toEqual([0, expect.stringContaining('To undo: muster rollback staging\n')]);
   expect(await room.liveVersion()).not.toBe('tried');
   await rm(join(room.folder, 'muster.yaml'));
   const in_game = ['--game', 'promoted'];
   const promoted = await room.run('deploy', 'prod', '--version', 'tried', ...in_game);
   expect([promoted.exit_code, promoted.stdout]).toEqual([0, expect.stringContaining('→ tried')]);
   expect(promoted.stderr).not.toContain('build ');
+  // Nothing else in this folder names the game.
+  expect(promoted.stderr).toContain('To undo: muster rollback prod --game promoted\n');
   expect(await room.liveVersion()).toBe('tried');
   expect(await room.run('deploy', '--version', 'untried', ...in_game)).toMatchObject({ exit_code: 4 });
   for (const wrong of [['--message', 'x'], ['--dry-run']]) {

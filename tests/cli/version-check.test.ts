@@ -63,10 +63,10 @@ test('deploy: a check that the limits of the namespace refuse is shown as that r
   const player = (await muster.api.ok('POST', `${path}/tokens/public`, { token, body: {} })).token;
   await muster.api.ok('POST', '/matchmaker/lobbies/find', { token: player, body: { game_modes: ['default'] } });
   await Bun.write(join(folder, 'muster.yaml'), yamlOf('limited', 'max_players: 3'));
-  const { exit_code, stderr } = await run('deploy', '--message', 'untried');
+  const { exit_code, stderr } = await run('deploy', 'staging', '--message', 'untried');
   expect([exit_code, stderr]).toEqual([1, expect.stringContaining('could not be checked, so nothing was switched')]);
   expect(stderr).toContain('(MATCHMAKER_TOO_MANY_LOBBIES, ray ');
-  expect(stderr).toContain('--no-check');
+  expect(stderr).toContain('To switch without a check: muster deploy staging --no-check');
   expect(stderr).not.toContain('Its log');
   expect(await liveVersion()).toBe('good');
 }, 300_000);

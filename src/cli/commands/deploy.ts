@@ -68,7 +68,8 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
     ? await uploadVersion(session, scope, project, options)
     : await chooseVersion(session, scope, options.version ?? '');
   const { version_id, display_name, has_lobbies, uploaded } = candidate;
-  const answer = { version_id, namespace: scope.namespace.name_id, game: scope.game.name_id, ...uploaded };
+  const { game: deployed, namespace } = scope;
+  const answer = { version_id, namespace: namespace.name_id, game: deployed.name_id, ...uploaded };
   const is_checked = options.check && has_lobbies;
   if (options.detach && is_checked) {
     const detached = await goOnInBackground(session, scope, version_id);
@@ -76,7 +77,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
       say(
         `${display_name} is uploaded. Process ${detached.pid} checks it and switches; its output goes to ${detached.log}`,
       );
-      say('Which version is live: muster status');
+      say(`Which version is live: ${session.commandFor(deployed, `status --namespace ${namespace.name_id}`)}`);
     });
   }
   if (is_checked) {
@@ -89,7 +90,8 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   session.show({ ...answer, old_lobbies }, (output) => {
     output.line(`${answer.game} ${answer.namespace}: ${liveBefore(scope)} → ${display_name} (${seconds} s)`);
-    output.say(`${describeOldLobbies(old_lobbies)} To undo: muster rollback`);
+    const undo = session.commandFor(deployed, `rollback ${namespace.name_id}`);
+    output.say(`${describeOldLobbies(old_lobbies)} To undo: ${undo}`);
   });
   if (wait_ms !== undefined) await waitForOldLobbies(session, scope, { version_id, within_ms: wait_ms });
 }

@@ -10,8 +10,10 @@ export async function rollback(given: string | undefined, options: SharedOptions
   const path = `/cloud/games/${game.game_id}/namespaces/${namespace_id}`;
   const { versions } = await session.api.get<{ versions: { version_id: string }[] }>(`${path}/version-history`);
   const before = versions.find(({ version_id }) => version_id !== current)?.version_id;
-  if (before === undefined)
-    throw new Failure(`The namespace "${name_id}" has had no other version. Deploy one: muster deploy`, EXIT.not_found);
+  if (before === undefined) {
+    const advice = `Deploy one: ${session.commandFor(game, `deploy ${name_id}`)}`;
+    throw new Failure(`The namespace "${name_id}" has had no other version. ${advice}`, EXIT.not_found);
+  }
   await session.api.call('PUT', `${path}/version`, { body: { version_id: before } });
   const nameOf = (id: string) => game.versions.find(({ version_id }) => version_id === id)?.display_name ?? id;
   const old_lobbies = await countOldLobbies(session, { game, namespace }, before);

@@ -32,12 +32,15 @@ export async function inspectToken(options: SharedOptions): Promise<void> {
 /** Revokes all cloud and service tokens and share links of a game. */
 export async function revokeTokens(options: SharedOptions & { yes?: boolean }): Promise<void> {
   const session = await Session.open(options);
-  const { game_id, name_id } = await session.game();
+  const game = await session.game();
+  const { game_id, name_id } = game;
   if (!options.yes) {
     const what = `This revokes all cloud and service tokens and share links of ${name_id}, also the tokens of its tools.`;
-    throw new Failure(`${what} To do it: muster tokens revoke --yes`, EXIT.wrong_use);
+    throw new Failure(`${what} To do it: ${session.commandFor(game, 'tokens revoke --yes')}`, EXIT.wrong_use);
   }
   await session.api.call('POST', `/cloud/games/${game_id}/tokens/revoke`);
-  const words = `All cloud and service tokens and share links of ${name_id} are revoked. A new token: muster tokens create cloud`;
-  session.show({ game_id }, ({ say }) => say(words));
+  const advice = `A new token: ${session.commandFor(game, 'tokens create cloud')}`;
+  session.show({ game_id }, ({ say }) =>
+    say(`All cloud and service tokens and share links of ${name_id} are revoked. ${advice}`),
+  );
 }

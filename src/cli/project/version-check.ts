@@ -26,7 +26,7 @@ export async function checkVersion(session: Session, scope: Scope, version_id: s
   const namespace = await ensureCheckNamespace(session, scope);
   const check_scope = { ...scope, namespace };
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    const outcome = await checkOnce(session, check_scope, version_id);
+    const outcome = await checkOnce(session, { scope: check_scope, deployed_to: scope.namespace.name_id }, version_id);
     if (outcome.is === 'failed') throw outcome.failure;
     if (outcome.is !== 'disturbed') return outcome.words;
     const pause_max_ms = Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** (attempt - 1));
@@ -35,15 +35,22 @@ export async function checkVersion(session: Session, scope: Scope, version_id: s
   throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
 }
 
+interface Check {
+  /** The check namespace, with its game. */
+  scope: Scope;
+  /** The name of the namespace that gets the version. */
+  deployed_to: string;
+}
+
 /** Puts the check namespace on a version while a lobby of it is checked. */
 async function checkOnce(
   session: Session,
-  check_scope: Scope,
+  { scope: check_scope, deployed_to }: Check,
   version_id: string,
 ): Promise<Outcome | { is: 'disturbed' }> {
   try {
     await switchTo(session, check_scope, version_id);
-    const outcome = await checkLobby(session, check_scope);
+    const outcome = await checkLobby(session, { scope: check_scope, deployed_to });
     // Another deploy may have put its version there meanwhile, so that the lobby was of that version.
     return (await endCheck(session, check_scope, version_id)) ? outcome : { is: 'disturbed' };
   } catch (error) {
@@ -83,26 +90,29 @@ function emptyVersionOf({ versions }: Scope['game']): string {
 type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; failure: Failure };
 
 /** Finds a seat in a lobby of the namespace's version, in the first game mode that needs no more than a token. */
-async function checkLobby(session: Session, scope: Scope): Promise<Outcome> {
+async function checkLobby(session: Session, check: Check): Promise<Outcome> {
+  const { scope } = check;
   const path = `/cloud/games/${scope.game.game_id}/namespaces/${scope.namespace.namespace_id}`;
   const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);
   const player = new ApiCaller(session.api.url, token, session.api.stopping);
   const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };
   for (const { game_mode_id } of game_modes) {
-    outcome = await checkGameMode(session, { scope, player, game_mode_id });
+    outcome = await checkGameMode(session, { ...check, player, game_mode_id });
     if (outcome.is !== 'not_checked') break;
   }
   return outcome;
 }
 
-interface GameModeCheck {
-  scope: Scope;
+interface GameModeCheck extends Check {
   player: ApiCaller;
   game_mode_id: string;
 }
 
-async function checkGameMode(session: Session, { scope, player, game_mode_id }: GameModeCheck): Promise<Outcome> {
+async function checkGameMode(
+  session: Session,
+  { scope, deployed_to, player, game_mode_id }: GameModeCheck,
+): Promise<Outcome> {
   const started = performance.now();
   try {
     const body = { game_modes: [game_mode_id] };
@@ -118,7 +128,7 @@ async function checkGameMode(session: Session, { scope, player, game_mode_id }: 
     }
     if (!NOT_READY.test(code)) {
       const words = `The new version could not be checked, so nothing was switched: ${message}`;
-      const advice = 'To switch without a check: muster deploy --no-check';
+      const advice = `To switch without a check: ${session.commandFor(scope.game, `deploy ${deployed_to} --no-check`)}`;
       return { is: 'failed', failure: new Failure(`${words} ${advice}`, exit_code, refusal) };
     }
     const what = 'A lobby of the new version did not become ready, so nothing was switched';
