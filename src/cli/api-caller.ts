@@ -9,7 +9,7 @@ const PAUSE_FIRST_MS = 250;
 const PAUSE_MAX_MS = 8_000;
 /** A read is not repeated if the service asks for a longer pause. */
 const RETRY_AFTER_MAX_MS = 30_000;
-/** Longer than a service holds a long poll: 50 s at most. */
+/** Longer than a service holds a long poll (50 s at most). A request that may take longer has a time of its own. */
 const TIMEOUT_MS = 100_000;
 /** Enough for a restart of the service, and for a part on a slow line. */
 const UPLOAD = { attempts_max: 7, timeout_ms: 600_000 };
@@ -20,7 +20,9 @@ export interface Call {
   query?: Record<string, string | undefined>;
   body?: unknown;
   signal?: AbortSignal | undefined;
-  /** How many times a GET is sent if it fails in a way that may pass. */
+  /** Whether a change may be sent again, as a GET is: repeating it is harmless. */
+  is_repeatable?: boolean;
+  /** How many times a GET or a repeatable change is sent if it fails in a way that may pass. */
   attempts_max?: number | undefined;
   timeout_ms?: number | undefined;
 }
@@ -57,8 +59,8 @@ const NEEDS_LOGIN = /^(API_UNAUTHORIZED|CLAIMS_.*|TOKEN_INVALID|TOKEN_REVOKED)$/
 const MAY_PASS = new Set([429, 502, 503, 504]);
 
 /**
- * Calls the API of a service. Sends a GET or a part of an upload again if it got no complete answer, or a refusal that may
- * pass. Throws Failure.
+ * Calls the API of a service. Sends a GET, a repeatable change or a part of an upload again if it got no complete answer, or
+ * a refusal that may pass. Throws Failure.
  */
 export class ApiCaller {
   /** `stopping` ends reads and uploads. A change that was sent gets its answer; after that, no request is sent. */
@@ -85,7 +87,8 @@ export class ApiCaller {
 
   /** Returns the body of an answer as text, whatever its format. */
   async callForText(method: Method, path: string, call: Call = {}): Promise<string> {
-    const { query = {}, body, signal, attempts_max = ATTEMPTS_MAX, timeout_ms = TIMEOUT_MS } = call;
+    const { query = {}, body, signal, is_repeatable = method === 'GET' } = call;
+    const { attempts_max = ATTEMPTS_MAX, timeout_ms = TIMEOUT_MS } = call;
     const url = new URL(this.url + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     return await this.#request(url, {
@@ -96,7 +99,7 @@ export class ApiCaller {
       // Behind a redirect, a change would become a read, and the token would be missing.
       redirect: 'manual',
       timeout_ms,
-      attempts_max: method === 'GET' ? attempts_max : 1,
+      attempts_max: is_repeatable ? attempts_max : 1,
     });
   }
 

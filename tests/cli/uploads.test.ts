@@ -161,6 +161,23 @@ test('deploy: a file of a site that is removed or changed while it is sent ends 
   }
 }, 300_000);
 
+test('deploy: a check of an upload that takes longer than one request is waited for', async () => {
+  const code = (name: string) => JSON.stringify({ code: name, message: 'later' });
+  const answers = [
+    { status: 503, body: code('API_REQUEST_TIMEOUT') },
+    { status: 504, body: 'the page of a proxy' },
+    ...Array.from({ length: 4 }, () => ({ status: 503, body: code('UPLOAD_BUSY') })),
+  ];
+  await using proxy = await openForwardProxy({
+    answerFor: ({ path }) => (path.endsWith('/complete') ? answers.shift() : undefined),
+  });
+  const files = { 'server.ts': ROOM_SOURCE, 'muster.yaml': projectOf('late') };
+  const project = await makeProjectFolder(muster, home, { name: 'late', files });
+  const { exit_code, stderr } = await readToEnd(project.start(['deploy', '--no-check'], through(proxy)));
+  expect([exit_code, stderr]).toEqual([0, expect.stringContaining('build    server.ts')]);
+  expect(answers).toEqual([]);
+}, 300_000);
+
 test('deploy: only changed files of a site are sent', async () => {
   await using proxy = await openForwardProxy();
   const files = { 'public/index.html': 'the game', 'public/a.js': '1', 'public/b.js': '2' };

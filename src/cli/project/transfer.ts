@@ -1,5 +1,8 @@
+import { ANSWER_WITHIN_MS } from '../../shared/request-time.ts';
+import { untilComplete } from '../../shared/upload-completion.ts';
 import type { ApiCaller } from '../api-caller.ts';
 import { EXIT, Failure } from '../failure.ts';
+import { pause } from '../pause.ts';
 import { openProgressBar } from '../progress-bar.ts';
 import type { Session } from '../session.ts';
 
@@ -24,8 +27,6 @@ interface Transfer {
 const PARTS_AT_ONCE = 4;
 /** Errors that mean that another deploy of the same files completes the upload, or has completed it. */
 const BY_ANOTHER = ['UPLOAD_BUSY', 'UPLOAD_INVALID'];
-const BUSY_ATTEMPTS_MAX = 60;
-const BUSY_PAUSE_MS = 1_000;
 
 /** Returns the parts of an upload that have not arrived. */
 export async function findMissing(api: ApiCaller, game_id: string, upload_id: string): Promise<UploadPart[]> {
@@ -61,16 +62,21 @@ export async function sendParts({ api }: Session, { label, parts, total_bytes, c
   }
 }
 
-/** Completes an upload. Waits while another deploy of the same files completes it. */
-export async function completeUpload(complete: () => Promise<unknown>): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await complete();
-      return;
-    } catch (error) {
-      if (!(error instanceof Failure) || error.refusal?.code !== 'UPLOAD_BUSY') throw error;
-      if (attempt === BUSY_ATTEMPTS_MAX) throw new Failure(error.message, EXIT.timed_out, error.refusal);
-    }
-    await Bun.sleep(BUSY_PAUSE_MS);
+/** Completes the upload or build of a path. Waits while the service checks it, also for another deploy of the same files. */
+export async function completeUpload({ api }: Session, path: string): Promise<void> {
+  const call = { is_repeatable: true, timeout_ms: ANSWER_WITHIN_MS, signal: api.stopping };
+  try {
+    await untilComplete({
+      send: () => api.call('POST', `${path}/complete`, call),
+      isPending,
+      pause: (duration_ms) => pause(duration_ms, api.stopping),
+    });
+  } catch (error) {
+    throw isPending(error) ? new Failure(error.message, EXIT.timed_out, error.refusal) : error;
   }
+}
+
+/** Returns whether a completion failed while the service may still be checking the upload. */
+function isPending(error: unknown): error is Failure {
+  return error instanceof Failure && (error.exit_code === EXIT.timed_out || error.refusal?.code === 'UPLOAD_BUSY');
 }

@@ -89,7 +89,7 @@ export async function sendBuild(session: Session, scope: Scope, build: Build): P
   await sendParts(session, { ...transfer, contentOf: () => blob });
   // An unfinished build may have been begun for another namespace, in which only its upload can be completed.
   const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(scope)}/${build_id}`;
-  await showWhile('build    the service checks it', () => completeUpload(() => api.call('POST', `${path}/complete`)));
+  await showWhile('build    the service checks it', () => completeUpload(session, path));
   output.say(`build    ${server.file_name}, ${sizeOf(blob.size, parts)}`);
   return build_id;
 }
@@ -139,9 +139,7 @@ export async function sendSite(session: Session, scope: Scope, directory: string
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const contentOf = (path: string) => Bun.file(files_by_path.get(path) ?? '');
   await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf });
-  await showWhile('site     the service checks it', () =>
-    completeUpload(() => api.call('POST', `/cloud/uploads/${upload_id}/complete`)),
-  );
+  await showWhile('site     the service checks it', () => completeUpload(session, `/cloud/uploads/${upload_id}`));
   const new_count = new Set(parts.map(({ path }) => path)).size;
   output.say(
     `site     ${files.length} ${files.length === 1 ? 'file' : 'files'}, ${new_count} new, ${sizeOf(total_bytes, parts)}`,

@@ -1,6 +1,7 @@
 import { effect, signal } from '@preact/signals';
+import { untilComplete } from '../../shared/upload-completion.ts';
 import { get, patch, post } from '../data/api.ts';
-import { Refused } from '../data/request.ts';
+import { Refused, Unreachable } from '../data/request.ts';
 import { state } from '../data/session.ts';
 import { type Plan, packFolder } from './package.ts';
 import { type Part, pause, sendParts } from './parts.ts';
@@ -16,8 +17,8 @@ const MISSING = '/cloud/games/{game_id}/uploads/{upload_id}/requests';
 const PART_BYTES = 8 * 1024 ** 2;
 /** The tag by which an interrupted upload is found, as the command line uses it. */
 const CONTENT_TAG = 'muster-content';
-/** How long a completion waits for another one of the same upload, such as one that lost its connection. */
-const BUSY = { attempts_max: 60, pause_ms: 1_000 };
+/** Refusals of a completion that another request goes on with, such as one that lost its connection. */
+const PENDING = ['UPLOAD_BUSY', 'API_REQUEST_TIMEOUT'];
 
 /** What an upload does, and how far it is. */
 export type Progress =
@@ -86,25 +87,16 @@ async function upload(request: UploadRequest, { show, until }: Upload): Promise<
     const onSent = counting({ is: 'sending', total }, total - missing, show);
     await sendParts({ content, parts, onSent, signal: until });
     show({ is: 'checking' });
-    const completeBuild = () => post(COMPLETE, { ...environment, build_id }, {});
-    const completeUpload = (id: string) => post(COMPLETE_UPLOAD, { upload_id: id }, {});
-    await complete(upload_id === undefined ? completeBuild : () => completeUpload(upload_id), until);
+    await untilComplete({
+      send: () =>
+        upload_id === undefined
+          ? post(COMPLETE, { ...environment, build_id }, {})
+          : post(COMPLETE_UPLOAD, { upload_id }, {}),
+      isPending: (error) => error instanceof Unreachable || (error instanceof Refused && PENDING.includes(error.code)),
+      pause: (duration_ms) => pause(duration_ms, until),
+    });
   }
   show({ is: 'done', build_id, was_known });
-}
-
-/** Lets the service check the build. Waits while another request completes the same upload. */
-async function complete(request: () => Promise<unknown>, until: AbortSignal): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await request();
-      return;
-    } catch (error) {
-      const is_busy = error instanceof Refused && error.code === 'UPLOAD_BUSY';
-      if (!is_busy || attempt === BUSY.attempts_max) throw error;
-    }
-    await pause(BUSY.pause_ms, until);
-  }
 }
 
 async function packContent({ plan, command }: UploadRequest, { show, until }: Upload): Promise<Blob> {
