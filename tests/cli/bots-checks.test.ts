@@ -66,3 +66,14 @@ test('bots: a seat in a lobby that was opened again is right', () => {
   checks.addSeat(seatAt(4));
   expect(checks.addLobbies([{ ...LOBBY, is_closed: true }], 5)).toEqual([]);
 });
+
+test('bots: a seat in a lobby that was opened and closed again between two lists is right', () => {
+  const checks = new LobbyChecks();
+  const closedAt = (closed_ts: string) => [{ ...LOBBY, is_closed: true, closed_ts }];
+  checks.addLobbies(closedAt('2026-01-01T12:00:00.000Z'), 1);
+  checks.addSeat(seatAt(2));
+  expect(checks.addLobbies(closedAt('2026-01-01T12:00:00.500Z'), 3)).toEqual([]);
+  // A find that began in the second closing.
+  checks.addSeat(seatAt(4));
+  expect(checks.addLobbies(closedAt('2026-01-01T12:00:00.500Z'), 5)).toHaveLength(1);
+});

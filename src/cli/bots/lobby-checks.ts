@@ -4,6 +4,8 @@ export interface SeenLobby {
   /** The name of its game mode. */
   lobby_group_name_id: string;
   is_closed: boolean;
+  /** When it was closed, if that is known. */
+  closed_ts?: string;
   is_outdated: boolean;
   total_player_count: number;
   max_players_direct: number;
@@ -23,6 +25,7 @@ export interface GivenSeat {
 interface ShutLobby {
   since: number;
   why: string;
+  closed_ts: string | undefined;
 }
 
 /** Finds what must not happen in the lobbies of a namespace, from seats and lists of lobbies. All moments are of one clock. */
@@ -53,19 +56,25 @@ export class LobbyChecks {
       const lobby = known.get(lobby_id);
       if (!lobby) continue;
       if (lobby.lobby_group_name_id !== mode) faults.push(`a seat in another game mode (in the lobby ${lobby_id})`);
-      // A lobby that was opened again meanwhile may take players.
       const shut = this.#shut.get(lobby_id);
-      if (shut && shut.since < began_at && shut.why === whyShut(lobby)) {
+      if (shut && shut.since < began_at && isStillShut(shut, lobby)) {
         faults.push(`a seat in a lobby ${shut.why} (${lobby_id})`);
       }
     }
     for (const [lobby_id, lobby] of known) {
       const why = whyShut(lobby);
+      const shut = this.#shut.get(lobby_id);
+      if (shut && isStillShut(shut, lobby)) continue;
       if (why === undefined) this.#shut.delete(lobby_id);
-      else if (this.#shut.get(lobby_id)?.why !== why) this.#shut.set(lobby_id, { since: answered_at, why });
+      else this.#shut.set(lobby_id, { since: answered_at, why, closed_ts: lobby.closed_ts });
     }
     return faults;
   }
+}
+
+/** Returns whether a lobby was shut all the time: one that was opened and closed again may have taken players meanwhile. */
+function isStillShut({ why, closed_ts }: ShutLobby, lobby: SeenLobby): boolean {
+  return why === whyShut(lobby) && closed_ts === lobby.closed_ts;
 }
 
 /** Returns why no find gives a seat in a lobby; undefined if one may. */

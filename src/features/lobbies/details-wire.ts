@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import { oneOf, Timestamp, Uuid } from '../../platform/http/shapes.ts';
 import { type LobbyRow, type PlayerRow, STOP_REASONS } from './tables.ts';
-import { Publicity } from './wire.ts';
+import { ClosedTs, Publicity } from './wire.ts';
 
 const SeatedPlayer = Type.Object(
   {
@@ -29,9 +29,7 @@ const LobbyDetails = Type.Object(
     stop_ts: Type.Optional(Timestamp),
     stop_reason: Type.Optional(oneOf('LobbyStopReason', STOP_REASONS, { description: 'Why the lobby stopped.' })),
     is_closed: Type.Boolean(),
-    closed_ts: Type.Optional(
-      Type.String({ description: 'When it was closed; absent while it is open, or if that is not known.' }),
-    ),
+    closed_ts: ClosedTs,
     publicity: Type.Optional(Publicity),
     code: Type.Optional(Type.String({ description: 'Players join the running lobby by it.' })),
     max_players_normal: Type.Integer(),

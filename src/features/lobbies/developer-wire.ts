@@ -5,6 +5,7 @@ import { UNKNOWN_REGION } from '../datacenters/datacenters.ts';
 import type { Outcome } from '../servers/servers.ts';
 import { gameModeUuid } from './game-mode-uuid.ts';
 import type { LobbyWithoutState } from './store.ts';
+import { ClosedTs } from './wire.ts';
 
 const LiveLobby = Type.Object(
   {
@@ -17,6 +18,7 @@ const LiveLobby = Type.Object(
     is_ready: Type.Boolean(),
     is_idle: Type.Boolean(),
     is_closed: Type.Boolean(),
+    closed_ts: ClosedTs,
     is_outdated: Type.Boolean(),
     max_players_normal: Type.Integer(),
     max_players_direct: Type.Integer(),
@@ -74,7 +76,7 @@ export function toLiveLobby(
 ): LiveLobby {
   const { lobby_id, game_mode, region, server_id, version_id, create_ts, is_closed, player_count, connected_count } =
     lobby;
-  const { max_players_normal, max_players_direct, max_players_party } = lobby;
+  const { closed_ts, max_players_normal, max_players_direct, max_players_party } = lobby;
   return {
     lobby_id,
     lobby_group_id: gameModeUuid(version_id, game_mode),
@@ -85,6 +87,7 @@ export function toLiveLobby(
     is_ready: lobby.ready_ts !== null,
     is_idle: player_count === 0,
     is_closed,
+    ...(is_closed && closed_ts && { closed_ts: closed_ts.toISOString() }),
     is_outdated: version_id !== current_version_id,
     max_players_normal,
     max_players_direct,

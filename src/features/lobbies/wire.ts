@@ -16,6 +16,11 @@ const LATENCY_MAX_MS = 60_000;
 
 const PLAYERS_MAX = 256;
 
+/** When a lobby was closed. Each closing has a time of its own. */
+export const ClosedTs = Type.Optional(
+  Type.String({ description: 'When it was closed; absent while it is open, or if that is not known.' }),
+);
+
 export const Publicity = oneOf('LobbyPublicity', ['public', 'private']);
 
 /** Members of every request for seats. */

@@ -64,6 +64,9 @@ describe('a closed lobby', () => {
     expect(outcomeOf(await setClosed(true))).toBe('200');
     const closed_ts = await closedAt();
     expect(closed_ts).toMatch(/^\d{4}-.*Z$/);
+    const { game_id, namespace_id, cloud_token: token } = closing;
+    const running = `/cloud/games/${game_id}/namespaces/${namespace_id}/analytics/matchmaker/live`;
+    expect((await muster.api.ok('GET', running, { token })).lobbies).toMatchObject([{ is_closed: true, closed_ts }]);
     expect(outcomeOf(await setClosed(true))).toBe('200');
     expect(await closedAt()).toBe(closed_ts);
     expect(outcomeOf(await find(muster, closing, PREVENT))).toBe('400 MATCHMAKER_NO_AVAILABLE_LOBBIES');
