@@ -211,9 +211,11 @@ Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`
 
 A deploy checks the new version: it finds a seat in the namespace \`deploy-check\`, in the first game mode where a token
 is enough (a proof of work is solved). If the lobby of that seat does not become ready, the deploy shows its log and
-changes nothing. ctrl-C ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and
-no find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the
-background once everything is uploaded, and the command says which file has their output.
+changes nothing. The lobby has the time of a request (50 s by default), as for a player; in a game mode with
+\`idle_lobbies\`, which become ready before players come, five minutes. \`--no-check\` switches without a check. ctrl-C
+ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat in
+them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the background once everything
+is uploaded, and the command says which file has their output.
 \`muster deploy prod --version NAME\` puts \`prod\` on an existing version, such as the one that is live in \`staging\`,
 after a check of it.
 

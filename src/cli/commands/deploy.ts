@@ -34,6 +34,8 @@ interface Candidate {
 }
 
 const WAIT_DEFAULT = '1h';
+/** As long as a service allows by default, for servers that start slowly, and images that a cluster has to fetch. */
+const READY_WITHIN_MS = 5 * 60_000;
 
 /** Deploys. A signal such as ctrl-C stops it, and no lobby of a version that is not live is left. */
 export async function deploy(namespace: string | undefined, options: DeployOptions): Promise<void> {
@@ -81,7 +83,11 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
     });
   }
   if (is_checked) {
-    say(await showWhile('check    a lobby of it', () => checkVersion(session, scope, version_id)));
+    say(
+      await showWhile('check    a lobby of it', () =>
+        checkVersion(session, scope, { version_id, ready_within_ms: READY_WITHIN_MS }),
+      ),
+    );
   }
   await switchTo(session, scope, version_id);
   onLive();

@@ -68,7 +68,7 @@ export class LiveFolder {
   }
 
   async #checkVersion(version_id: string): Promise<string> {
-    const checked = checkVersion(this.session, this.scope, version_id);
+    const checked = checkVersion(this.session, this.scope, { version_id });
     this.#check = checked.catch(() => {});
     return await checked;
   }

@@ -15,18 +15,32 @@ const ATTEMPTS_MAX = 10;
 const PAUSE_MAX_MS = { first: 1_000, last: 16_000 };
 /** Errors of a find in a game mode that needs more than a token, or takes no finds. They say nothing about the server. */
 const NOT_CHECKED = /^(CAPTCHA_|VERIFICATION_|MATCHMAKER_(VERIFICATION_|FIND_DISABLED|IDENTITY_REQUIRED))/;
-/** Errors of a find whose lobby did not become ready. */
-const NOT_READY = /^MATCHMAKER_LOBBY_(NOT_READY|STOPPED)$/;
+/** The error of a find whose lobby was not ready before the time limit of the request. */
+const NOT_READY = 'MATCHMAKER_LOBBY_NOT_READY';
+/** The error of a find whose lobby ended before it was ready. */
+const STOPPED = 'MATCHMAKER_LOBBY_STOPPED';
+/** The pause before a find is repeated: an address has 16 finds a minute by default. */
+const FIND_AGAIN_AFTER_MS = 4_000;
+
+interface CheckOptions {
+  version_id: string;
+  /** How long a lobby that is kept without players may take. One without idle lobbies has the time of one find. */
+  ready_within_ms?: number;
+}
 
 /**
  * Checks a version: one lobby of it must become ready. Returns a sentence about it. Throws a Failure with the last lines of
  * the server's log if it does not. Leaves nothing of the version running, also if the session is stopped.
  */
-export async function checkVersion(session: Session, scope: Scope, version_id: string): Promise<string> {
+export async function checkVersion(
+  session: Session,
+  scope: Scope,
+  { version_id, ready_within_ms = 0 }: CheckOptions,
+): Promise<string> {
   const namespace = await ensureCheckNamespace(session, scope);
-  const check_scope = { ...scope, namespace };
+  const check = { scope: { ...scope, namespace }, deployed_to: scope.namespace.name_id, version_id, ready_within_ms };
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    const outcome = await checkOnce(session, { scope: check_scope, deployed_to: scope.namespace.name_id }, version_id);
+    const outcome = await checkOnce(session, check);
     if (outcome.is === 'failed') throw outcome.failure;
     if (outcome.is !== 'disturbed') return outcome.words;
     const pause_max_ms = Math.min(PAUSE_MAX_MS.last, PAUSE_MAX_MS.first * 2 ** (attempt - 1));
@@ -35,7 +49,7 @@ export async function checkVersion(session: Session, scope: Scope, version_id: s
   throw new Failure('Other deploys of this game go on at the same time, so this one could not be checked. Try again.');
 }
 
-interface Check {
+interface Check extends Required<CheckOptions> {
   /** The check namespace, with its game. */
   scope: Scope;
   /** The name of the namespace that gets the version. */
@@ -43,14 +57,11 @@ interface Check {
 }
 
 /** Puts the check namespace on a version while a lobby of it is checked. */
-async function checkOnce(
-  session: Session,
-  { scope: check_scope, deployed_to }: Check,
-  version_id: string,
-): Promise<Outcome | { is: 'disturbed' }> {
+async function checkOnce(session: Session, check: Check): Promise<Outcome | { is: 'disturbed' }> {
+  const { scope: check_scope, version_id } = check;
   try {
     await switchTo(session, check_scope, version_id);
-    const outcome = await checkLobby(session, { scope: check_scope, deployed_to });
+    const outcome = await checkLobby(session, check);
     // Another deploy may have put its version there meanwhile, so that the lobby was of that version.
     return (await endCheck(session, check_scope, version_id)) ? outcome : { is: 'disturbed' };
   } catch (error) {
@@ -109,31 +120,75 @@ interface GameModeCheck extends Check {
   game_mode_id: string;
 }
 
-async function checkGameMode(
-  session: Session,
-  { scope, deployed_to, player, game_mode_id }: GameModeCheck,
-): Promise<Outcome> {
+async function checkGameMode(session: Session, check: GameModeCheck): Promise<Outcome> {
   const started = performance.now();
   try {
-    const body = { game_modes: [game_mode_id] };
-    await findSeat(player, { body, ...(player.stopping && { signal: player.stopping }) });
+    await findReady(session, check);
     const seconds = ((performance.now() - started) / 1_000).toFixed(1);
     return { is: 'ready', words: `check    a lobby of it was ready after ${seconds} s, and ended again` };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const { message, exit_code, refusal } = error;
-    const code = refusal?.code ?? '';
-    if (NOT_CHECKED.test(code)) {
-      return { is: 'not_checked', words: `check    not possible, because a find needs more than a token (${code})` };
-    }
-    if (!NOT_READY.test(code)) {
-      const words = `The new version could not be checked, so nothing was switched: ${message}`;
-      const advice = `To switch without a check: ${session.commandFor(scope.game, `deploy ${deployed_to} --no-check`)}`;
-      return { is: 'failed', failure: new Failure(`${words} ${advice}`, exit_code, refusal) };
-    }
-    const what = 'A lobby of the new version did not become ready, so nothing was switched';
-    return { is: 'failed', failure: new Failure(`${what} (${message}). Its log:\n${await lastLines(session, scope)}`) };
+    return await explainFailure(session, check, error);
   }
+}
+
+/** Finds a seat. Goes on after the time of one find if the version has idle lobbies, which start without players. */
+async function findReady(session: Session, check: GameModeCheck): Promise<void> {
+  const { player, game_mode_id, ready_within_ms } = check;
+  const deadline = performance.now() + ready_within_ms;
+  for (let is_first = true; ; is_first = false) {
+    try {
+      await findSeat(player, {
+        body: { game_modes: [game_mode_id] },
+        ...(player.stopping && { signal: player.stopping }),
+      });
+      return;
+    } catch (error) {
+      const may_follow = error instanceof Failure && error.refusal?.code === NOT_READY && performance.now() < deadline;
+      if (!may_follow || !(await hasIdleLobbies(session, check))) throw error;
+      if (is_first) session.output.say(`check    no lobby of it is ready yet: ${error.message}`);
+    }
+    await pause(FIND_AGAIN_AFTER_MS, player.stopping);
+  }
+}
+
+/** A part of a configuration that may name idle lobbies. */
+interface WithIdleLobbies {
+  idle_lobbies?: { min: number };
+  regions?: Record<string, WithIdleLobbies>;
+}
+
+/** Returns whether a game mode of a version has idle lobbies in a region. */
+async function hasIdleLobbies({ api }: Session, { scope, version_id, game_mode_id }: GameModeCheck): Promise<boolean> {
+  type Matchmaker = WithIdleLobbies & { game_modes?: Record<string, WithIdleLobbies> };
+  const { version } = await api.get<{ version: { config: { matchmaker?: Matchmaker } } }>(
+    `/cloud/games/${scope.game.game_id}/versions/${version_id}`,
+  );
+  const { matchmaker } = version.config;
+  const parts = [matchmaker, matchmaker?.game_modes?.[game_mode_id]].filter((part) => part !== undefined);
+  const in_regions = parts.flatMap(({ regions = {} }) => Object.values(regions));
+  return [...parts, ...in_regions].some(({ idle_lobbies }) => (idle_lobbies?.min ?? 0) > 0);
+}
+
+async function explainFailure(
+  session: Session,
+  { scope, deployed_to }: GameModeCheck,
+  { message, exit_code, refusal }: Failure,
+): Promise<Outcome> {
+  const code = refusal?.code ?? '';
+  if (NOT_CHECKED.test(code)) {
+    return { is: 'not_checked', words: `check    not possible, because a find needs more than a token (${code})` };
+  }
+  const unchecked = session.commandFor(scope.game, `deploy ${deployed_to} --no-check`);
+  if (code !== NOT_READY && code !== STOPPED) {
+    const words = `The new version could not be checked, so nothing was switched: ${message}`;
+    const failure = new Failure(`${words} To switch without a check: ${unchecked}`, exit_code, refusal);
+    return { is: 'failed', failure };
+  }
+  const what = `A lobby of the new version did not become ready, so nothing was switched (${message})`;
+  const advice = code === NOT_READY ? `\nIf its server only needs longer: ${unchecked}` : '';
+  const failure = new Failure(`${what}. Its log:\n${await lastLines(session, scope)}${advice}`);
+  return { is: 'failed', failure };
 }
 
 /** Returns the namespace in which versions are checked, and creates it if the game has none. */
