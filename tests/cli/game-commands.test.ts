@@ -31,6 +31,14 @@ test('versions and builds of the game that the folder names: are listed, shown a
     stderr: '',
     stdout: '- matchmaker.max_players: 2\n+ matchmaker.max_players: 8\n',
   });
+  const modes = PROJECT.replace('max_players: 2', 'max_players: 8, game_modes: {default: {}, ranked: {}}');
+  await Bun.write(join(folder, 'muster.yaml'), `game: compared\n${modes}`);
+  await run('deploy', 'staging', '--no-check', '--message', 'more modes');
+  expect(await run('versions', 'diff', 'other', 'more modes')).toEqual({
+    exit_code: 0,
+    stderr: '',
+    stdout: '+ matchmaker.game_modes.ranked: {}\n',
+  });
   expect(await run('versions', 'diff', 'one', 'one')).toMatchObject({ exit_code: 0, stdout: '' });
   const shown = await run('versions', 'show', 'other', '--json');
   expect(JSON.parse(shown.stdout).version.config.matchmaker.max_players).toBe(8);

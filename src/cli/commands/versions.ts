@@ -1,3 +1,4 @@
+import { differencesOf } from '../../shared/difference.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { type Game, Session, type SharedOptions } from '../session.ts';
 import { ago } from '../terminal.ts';
@@ -45,11 +46,11 @@ export async function compareVersions(from: string, to: string, options: SharedO
   const session = await Session.open(options);
   const game = await session.game();
   const [one, other] = [await readVersion(session, game, from), await readVersion(session, game, to)];
-  const [before, after] = [flatten(one.config), flatten(other.config)];
-  const differences = [...new Set([...before.keys(), ...after.keys()])]
-    .filter((key) => before.get(key) !== after.get(key))
-    .toSorted()
-    .map((key) => ({ key, from: before.get(key), to: after.get(key) }));
+  const differences = differencesOf(one.config, other.config).map(({ path, before, after }) => ({
+    key: path,
+    from: toText(before),
+    to: toText(after),
+  }));
   session.show({ differences }, (output) => {
     if (differences.length === 0) output.say('The two versions have the same configuration.');
     for (const { key, from: old, to: changed } of differences) {
@@ -70,10 +71,7 @@ export async function readVersion(session: Session, game: Game, given: string): 
   return (await session.api.get<{ version: Version }>(path)).version;
 }
 
-/** Returns the values of a configuration by their paths, such as `matchmaker.max_players`. */
-function flatten(value: unknown, path = ''): Map<string, string> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    return new Map([[path, JSON.stringify(value)]]);
-  const parts = Object.entries(value).map(([name, part]) => flatten(part, path === '' ? name : `${path}.${name}`));
-  return new Map(parts.flatMap((part) => [...part]));
+/** Returns a value of a configuration as JSON; undefined for none. */
+function toText(value: unknown): string | undefined {
+  return value === undefined ? undefined : JSON.stringify(value);
 }

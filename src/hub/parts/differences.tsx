@@ -1,4 +1,4 @@
-import { type Difference, differencesOf } from '../data/difference.ts';
+import { type Difference, differencesOf } from '../../shared/difference.ts';
 import { useVersion } from '../data/versions.ts';
 
 interface DifferencesProps {

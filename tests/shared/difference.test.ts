@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { differencesOf } from '../../src/hub/data/difference.ts';
+import { differencesOf } from '../../src/shared/difference.ts';
 
 test.each([
   ['equal values', { a: { b: [1] } }, { a: { b: [1] } }, []],
