@@ -171,7 +171,7 @@ server may be given by the beginning or end of its id.
 \`muster init\` writes it and \`muster deploy\` reads it:
 
 \`\`\`yaml
-game: tanks # the game's name; created if it is missing
+game: tanks # the game's name; created if it is missing, with the token of a person
 build:
   path: server # a script with what it imports, or a directory, of which .musterignore leaves files out
   # dockerfile: Dockerfile # instead: is built here, by docker, podman or buildah; args are its build arguments

@@ -53,8 +53,10 @@ interface RefusalBody {
   metadata?: unknown;
 }
 
-/** Codes of tokens that the service does not accept, or not for this. Another login gets a token that it may accept. */
-const NEEDS_LOGIN = /^(API_UNAUTHORIZED|CLAIMS_.*|TOKEN_INVALID|TOKEN_REVOKED)$/;
+/** Codes that refuse a token: it is missing, invalid, expired or revoked, or of a kind that the request does not take. */
+const REFUSES_TOKEN = /^(API_UNAUTHORIZED|CLAIMS_.*|TOKEN_INVALID|TOKEN_REVOKED)$/;
+/** The code that refuses a token for its kind. Another login gets a token of the same kind. */
+const WRONG_KIND = 'CLAIMS_MISSING_ENTITLEMENT';
 /** Refusals of a busy service, and what a proxy answers when the service or the object storage is unavailable. */
 const MAY_PASS = new Set([429, 502, 503, 504]);
 
@@ -169,7 +171,8 @@ export class ApiCaller {
   /** Returns the failure with which a command ends because of a refusal. What a socket refuses has no status. */
   toFailure({ code, message, ray_id, metadata }: RefusalBody, status?: number): Failure {
     const exit_code = exitCodeOf(code, status);
-    const advice = exit_code === EXIT.not_logged_in ? ` Log in: muster login ${this.url}` : '';
+    const needs_login = exit_code === EXIT.not_logged_in && code !== WRONG_KIND;
+    const advice = needs_login ? ` Log in: muster login ${this.url}` : '';
     return new Failure(`${message}${advice}`, exit_code, { code, ray_id, metadata });
   }
 }
@@ -188,7 +191,7 @@ function parse(text: string): Partial<RefusalBody> {
 }
 
 function exitCodeOf(code: string, status: number | undefined): number {
-  if (status === 401 || NEEDS_LOGIN.test(code)) return EXIT.not_logged_in;
+  if (status === 401 || REFUSES_TOKEN.test(code)) return EXIT.not_logged_in;
   if (status === 404 || (status === undefined && code.endsWith('_NOT_FOUND'))) return EXIT.not_found;
   return code === 'API_REQUEST_TIMEOUT' ? EXIT.timed_out : EXIT.refused;
 }

@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import Ajv from 'ajv';
 import { sql } from 'drizzle-orm';
 import { parse } from 'yaml';
+import { makeGame } from '../support/game.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
@@ -110,6 +111,19 @@ test('config: a valid file is accepted and shown, and fits the schema that edito
   expect(JSON.parse((await run('config', 'show', '--json')).stdout)).toEqual(shown);
   const validate = new Ajv({ formats: { uuid: true } }).compile(JSON.parse((await run('config', 'schema')).stdout));
   expect([validate(shown), validate({ ...shown, matchmakr: {} })]).toEqual([true, false]);
+}, 300_000);
+
+test('deploy: with the token of one game, another game is refused with what to do', async () => {
+  const { cloud_token } = await makeGame(muster.api, muster.administrator_token);
+  const files = { 'public/index.html': 'the game', 'muster.yaml': 'game: another\nsite: public' };
+  const { run } = await makeFolder('of-another', files);
+  for (const how of [[], ['--dry-run']]) {
+    const { exit_code, stdout, stderr } = await run('deploy', '--token', cloud_token, ...how);
+    expect([exit_code, stdout]).toEqual([3, '']);
+    expect(stderr).toMatch(
+      /^Your token is of the game \S+, and cannot deploy another\. If another exists, log in for it/,
+    );
+  }
 }, 300_000);
 
 test('deploy --dry-run: says what would be done, and changes nothing', async () => {

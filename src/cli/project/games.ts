@@ -9,17 +9,24 @@ interface Listed {
   groups: { group_id: string }[];
 }
 
-/** Returns the game and namespace of a session; undefined if the game is missing. */
+/** Returns the game and namespace of a session; undefined if the game is missing. Throws as `ensureGame` does. */
 export async function findScope(session: Session): Promise<Scope | undefined> {
-  const missing = missingGame(session, await list(session));
-  return missing === undefined ? await session.scope() : undefined;
+  const listed = await list(session);
+  const missing = missingGame(session, listed);
+  if (missing === undefined) return await session.scope();
+  await refuseTokenOfGame(session, listed, missing);
+  return undefined;
 }
 
-/** Returns the game and namespace of a session. Creates a missing game, in the caller's group, with its first namespaces. */
+/**
+ * Returns the game and namespace of a session. Creates a missing game, in the caller's group, with its first namespaces.
+ * Throws a Failure if the token is of another game.
+ */
 export async function ensureGame(session: Session): Promise<Scope> {
   const listed = await list(session);
   const display_name = missingGame(session, listed);
   if (display_name !== undefined) {
+    await refuseTokenOfGame(session, listed, display_name);
     const { namespace_name } = session;
     if (!FIRST_NAMESPACES.includes(namespace_name)) {
       const words = `The game ${display_name} would be new, with the namespaces ${FIRST_NAMESPACES.join(' and ')}, not "${namespace_name}"`;
@@ -43,6 +50,16 @@ function missingGame({ game_name }: Session, { games }: Listed): string | undefi
       game_name === undefined || [game_id, name_id, display_name].includes(game_name),
   );
   return is_there ? undefined : game_name;
+}
+
+/** Throws a Failure if the session's token is of one game, and so can neither see nor create another. */
+async function refuseTokenOfGame({ api }: Session, { games }: Listed, wanted: string): Promise<void> {
+  const { agent } = await api.get<{ agent: object }>('/cloud/auth/inspect');
+  if (!('game_cloud' in agent)) return;
+  const own = games.map(({ name_id }) => name_id).join(', ');
+  const log_in = `If ${wanted} exists, log in for it: muster login ${api.url}`;
+  const advice = `${log_in}. To create it, deploy once with the token of a person: muster deploy --token -`;
+  throw new Failure(`Your token is of the game ${own}, and cannot deploy ${wanted}. ${advice}`, EXIT.not_logged_in);
 }
 
 async function createGroup(session: Session): Promise<string> {
