@@ -9,16 +9,19 @@ interface LocalToken {
   file: string;
 }
 
-/** Returns the administrator's token of this machine's service, if this user may read it. */
-export function readLocalToken(): LocalToken | undefined {
-  for (const directory of environment.data_directories) {
+/**
+ * Returns the administrator's tokens in the data directories of this machine that this user may read. Those of services that
+ * no longer run may be among them.
+ */
+export function readLocalTokens(): LocalToken[] {
+  return environment.data_directories.flatMap((directory) => {
     const file = join(directory, TOKEN_FILE);
-    if (!existsSync(file)) continue;
+    if (!existsSync(file)) return [];
     try {
-      return { token: readFileSync(file, 'utf8').trim(), file };
+      return [{ token: readFileSync(file, 'utf8').trim(), file }];
     } catch {
       // Only another user may read it.
+      return [];
     }
-  }
-  return undefined;
+  });
 }

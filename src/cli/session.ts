@@ -1,7 +1,7 @@
 import { ApiCaller } from './api-caller.ts';
 import { environment } from './environment.ts';
 import { EXIT, Failure } from './failure.ts';
-import { readLocalToken } from './local-service.ts';
+import { readLocalTokens } from './local-service.ts';
 import { readProfiles, readToken } from './profiles.ts';
 import { readGameName } from './project/project-file.ts';
 import { type Output, terminal } from './terminal.ts';
@@ -75,7 +75,7 @@ export class Session {
     const default_url = environment.url ?? profile?.url ?? environment.local_url;
     const url = parseServiceUrl(options.url ?? default_url);
     const given = await readTokenOption(options);
-    const local = url === environment.local_url ? readLocalToken()?.token : undefined;
+    const local = url === environment.local_url ? readLocalTokens()[0]?.token : undefined;
     // The profile names a game and a namespace of its own service only.
     const own = profile?.url === url ? profile : undefined;
     const default_game = environment.game ?? readGameName(process.cwd()) ?? own?.game;

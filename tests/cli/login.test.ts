@@ -184,6 +184,16 @@ test('login: a token of another service in a data directory is named, and the lo
   expect(stderr).toContain(`The token in ${home}/old-data/administrator-token is not of the service at ${url}.`);
 }, 300_000);
 
+test('login: the token of an old service in a data directory does not hide that of the service', async () => {
+  const url = muster.config.public_url;
+  await Bun.write(join(home, 'old-data/administrator-token'), 'an old token');
+  await Bun.write(join(home, 'muster-data/administrator-token'), muster.administrator_token);
+  const env = { MUSTER_PORT: new URL(url).port, MUSTER_DATA: join(home, 'old-data') };
+  const { exit_code, stderr } = await run('twelve', ['login'], { env });
+  await rm(join(home, 'muster-data'), { recursive: true });
+  expect([exit_code, stderr]).toEqual([0, expect.stringContaining(`Logged in to ${url}.\n`)]);
+}, 300_000);
+
 test('login: a refused token is named, without the advice to log in', async () => {
   const url = muster.config.public_url;
   const refused = await run('six', ['login', url, '--token', '-'], { stdin: 'wrong' });

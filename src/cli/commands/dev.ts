@@ -10,7 +10,7 @@ import { describePreview } from '../dev/preview.ts';
 import { type WatchedFiles, watchFiles } from '../dev/watched-files.ts';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { readLocalToken } from '../local-service.ts';
+import { readLocalTokens } from '../local-service.ts';
 import { followServerLogs } from '../namespace-log.ts';
 import { whyNoServiceHere } from '../no-service-here.ts';
 import { pause } from '../pause.ts';
@@ -195,9 +195,8 @@ class DevRun {
 
 /** Opens a session with the administrator's token of this machine or, if that is of another service, with that of a login. */
 async function openSession(here: SharedOptions & { url: string }, signal: AbortSignal): Promise<Session> {
-  const local = readLocalToken();
-  if (local && (await refusalOf(here.url, local.token)) === undefined) {
-    return await Session.open({ ...here, token: local.token }, signal);
+  for (const { token } of readLocalTokens()) {
+    if ((await refusalOf(here.url, token)) === undefined) return await Session.open({ ...here, token }, signal);
   }
   const session = await Session.open(here, signal);
   const { token } = session.api;
@@ -217,8 +216,8 @@ function foreignService(url: string): string {
  * token is not in this folder's data directory. Throws a Failure if the answer is not yes, and without a terminal.
  */
 async function confirmUse({ api }: Session, signal: AbortSignal): Promise<void> {
-  const local = readLocalToken();
-  if (local && local.token === api.token && dirname(local.file) !== SYSTEM_DATA_DIRECTORY) return;
+  const local = readLocalTokens().find(({ token }) => token === api.token);
+  if (local && dirname(local.file) !== SYSTEM_DATA_DIRECTORY) return;
   const warning = `A service runs at ${api.url} that "muster dev" of this folder did not start. Each change goes live there at once, and ends lobbies of older versions.`;
   if (!process.stdin.isTTY) throw new Failure(`${warning} To use it: muster dev --yes`, EXIT.wrong_use);
   const asking = createInterface({ input: process.stdin, output: process.stderr });

@@ -1,7 +1,7 @@
 import { ApiCaller, LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { readLocalToken } from '../local-service.ts';
+import { readLocalTokens } from '../local-service.ts';
 import { readProfiles, writeProfiles, writeToken } from '../profiles.ts';
 import { parseServiceUrl, readTokenOption, refusalOf, Session, type SharedOptions } from '../session.ts';
 import { terminal } from '../terminal.ts';
@@ -45,12 +45,13 @@ export async function login(given_url: string | undefined, options: SharedOption
   if (options.json) terminal.json({ url, profile: name });
 }
 
-/** Returns the administrator's token of this machine's service; undefined for other services, and if it refuses that token. */
+/** Returns the administrator's token of this machine's service; undefined for other services, and if it refuses every token. */
 async function localToken(url: string): Promise<string | undefined> {
-  const local = url === environment.local_url ? readLocalToken() : undefined;
-  if (!local) return undefined;
-  if ((await refusalOf(url, local.token)) === undefined) return local.token;
-  terminal.say(`The token in ${local.file} is not of the service at ${url}.`);
+  if (url !== environment.local_url) return undefined;
+  for (const { token, file } of readLocalTokens()) {
+    if ((await refusalOf(url, token)) === undefined) return token;
+    terminal.say(`The token in ${file} is not of the service at ${url}.`);
+  }
   return undefined;
 }
 
