@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { join, resolve } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../../../src/config.ts';
+import { isUsualPort } from '../../../../src/platform/outbound/addresses.ts';
 
 const ROOT = resolve(import.meta.dir, '../../../..');
 const FOLDER = join(ROOT, 'deploy/kubernetes');
@@ -44,6 +45,8 @@ async function readManifests() {
 const pairsOf = (lines: string[]): Record<string, string> =>
   Object.fromEntries(lines.map((line) => /^([A-Z0-9_]+)=(.*)$/.exec(line)?.slice(1) ?? []));
 
+const isOfInternet = (to: object[] = []) => to.some((one) => JSON.stringify(one).includes('"cidr":"0.0.0.0/0"'));
+
 describe('kubernetes: the manifests', () => {
   test('give a Muster settings that it takes, with the image of its release and more ports than servers', async () => {
     const { kustomization, find } = await readManifests();
@@ -76,6 +79,15 @@ describe('kubernetes: the manifests', () => {
     const to_all = find('NetworkPolicy', 'muster').spec?.egress?.filter(({ to }) => to === undefined) ?? [];
     const ranges = to_all.flatMap(({ ports = [] }) => ports.map(({ port, endPort = port }) => `${port}-${endPort}`));
     expect(ranges).toContain(MUSTER_SERVER_PORTS ?? '');
+  });
+
+  test('let requests to the Internet leave at the ports that addresses of verification servers may have', async () => {
+    const { find } = await readManifests();
+    const to_internet = find('NetworkPolicy', 'muster').spec?.egress?.filter(({ to }) => isOfInternet(to)) ?? [];
+    const ranges = to_internet.flatMap(({ ports = [] }) => ports);
+    const ports = [25, 80, 443, 1023, 1024, 8443, 65_535];
+    const admitted = ports.filter((one) => ranges.some(({ port, endPort = port }) => port <= one && one <= endPort));
+    expect(admitted).toEqual(ports.filter(isUsualPort));
   });
 
   test('give it the rights that the docs name, and no others', async () => {
