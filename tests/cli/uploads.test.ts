@@ -143,11 +143,13 @@ test('deploy: a file of a site that is removed or changed while it is sent ends 
   const CHANGES: [name: string, change: (file: string) => Promise<unknown>, message: string][] = [
     ['removed', (file) => rm(file), 'was removed while it was read'],
     ['shortened', (file) => truncate(file, 1), 'changed while it was sent'],
+    // Of the same length.
+    ['rewritten', (file) => Bun.write(file, 'new code of public/0.js'), 'changed while it was sent'],
   ];
   for (const [name, change, message] of CHANGES) {
     await using proxy = await openForwardProxy();
     const paths = Array.from({ length: PARTS }, (_, index) => `public/${index}.js`);
-    const site = Object.fromEntries(paths.map((path) => [path, `the code of ${path}`]));
+    const site = Object.fromEntries(paths.map((path) => [path, `old code of ${path}`]));
     const files = { ...site, 'muster.yaml': `game: ${name}\nsite: public\n` };
     const project = await makeProjectFolder(muster, home, { name, files });
     proxy.holdUploadsAfter(0);

@@ -22,11 +22,11 @@ interface Transfer {
   /** Of all parts, also those that have arrived. */
   total_bytes: number;
   contentOf: (path: string) => Blob;
+  /** Returns whether the upload is complete, which another deploy of the same files may have done. */
+  isComplete: () => Promise<boolean>;
 }
 
 const PARTS_AT_ONCE = 4;
-/** Errors that mean that another deploy of the same files completes the upload, or has completed it. */
-const BY_ANOTHER = ['UPLOAD_BUSY', 'UPLOAD_INVALID'];
 
 /** Returns the parts of an upload that have not arrived. */
 export async function findMissing(api: ApiCaller, game_id: string, upload_id: string): Promise<UploadPart[]> {
@@ -35,7 +35,8 @@ export async function findMissing(api: ApiCaller, game_id: string, upload_id: st
 }
 
 /** Sends parts, several at a time. Ends early if another deploy of the same files completes the upload meanwhile. */
-export async function sendParts({ api }: Session, { label, parts, total_bytes, contentOf }: Transfer): Promise<void> {
+export async function sendParts({ api }: Session, transfer: Transfer): Promise<void> {
+  const { label, parts, total_bytes, contentOf, isComplete } = transfer;
   const missing_bytes = parts.reduce((sum, { content_length }) => sum + content_length, 0);
   using bar = openProgressBar({ label, done_bytes: total_bytes - missing_bytes, total_bytes });
   const waiting = [...parts];
@@ -47,7 +48,11 @@ export async function sendParts({ api }: Session, { label, parts, total_bytes, c
         .slice(byte_offset, byte_offset + content_length)
         .bytes();
       if (body.length !== content_length) throw new Failure(`${path} changed while it was sent.`);
-      await api.sendPart(url, body);
+      await api.sendPart(url, body).catch(async (error: unknown) => {
+        const is_refused = error instanceof Failure && error.refusal?.code === 'UPLOAD_INVALID';
+        // Otherwise, the file no longer has the digest that was announced.
+        throw !is_refused || (await isComplete()) ? error : new Failure(`${path} changed while it was sent.`);
+      });
       bar.add(content_length);
     }
   };
@@ -56,7 +61,8 @@ export async function sendParts({ api }: Session, { label, parts, total_bytes, c
   } catch (error) {
     waiting.length = 0;
     if (!(error instanceof Failure)) throw error;
-    if (BY_ANOTHER.includes(error.refusal?.code ?? '')) return;
+    // Another deploy of the same files completes the upload, or has completed it.
+    if (['UPLOAD_BUSY', 'UPLOAD_INVALID'].includes(error.refusal?.code ?? '')) return;
     const advice = 'Run the command again: it sends only what is missing.';
     throw new Failure(`The upload was interrupted. ${error.message} ${advice}`, error.exit_code, error.refusal);
   }

@@ -85,8 +85,13 @@ export async function sendBuild(session: Session, scope: Scope, build: Build): P
   const { build_id, parts } = unfinished
     ? { ...unfinished, parts: await findMissing(api, scope.game.game_id, unfinished.upload_id) }
     : await prepareBuild(session, scope, { server, blob, content_digest });
-  const transfer = { label: `build    ${server.file_name}`, parts, total_bytes: blob.size };
-  await sendParts(session, { ...transfer, contentOf: () => blob });
+  await sendParts(session, {
+    label: `build    ${server.file_name}`,
+    parts,
+    total_bytes: blob.size,
+    contentOf: () => blob,
+    isComplete: async () => (await findBuild(session, scope, server)) !== undefined,
+  });
   // An unfinished build may have been begun for another namespace, in which only its upload can be completed.
   const path = unfinished ? `/cloud/uploads/${unfinished.upload_id}` : `${buildsOf(scope)}/${build_id}`;
   await showWhile('build    the service checks it', () => completeUpload(session, path));
@@ -138,7 +143,8 @@ export async function sendSite(session: Session, scope: Scope, directory: string
   const files_by_path = new Map(files.map(({ path, file }) => [path, file]));
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const contentOf = (path: string) => Bun.file(files_by_path.get(path) ?? '');
-  await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf });
+  const isComplete = async () => (await listSites(session, scope, digest)).some(({ complete }) => complete);
+  await sendParts(session, { label: 'site    ', parts, total_bytes, contentOf, isComplete });
   await showWhile('site     the service checks it', () => completeUpload(session, `/cloud/uploads/${upload_id}`));
   const new_count = new Set(parts.map(({ path }) => path)).size;
   output.say(
