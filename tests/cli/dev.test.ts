@@ -239,6 +239,32 @@ test('dev: q ends the version that is being checked on the service of another de
   await rm(other_folder, { recursive: true });
 }, 300_000);
 
+test('dev: a failure leaves no lobby of a check on a service that goes on', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  const program = await home.start();
+  let is_broken = false;
+  const isOfLogs = (path: string) => /^\/cloud\/games\/[^/]+\/namespaces\/[^/]+\/servers$/.test(path);
+  await using proxy = await openForwardProxy({
+    answerFor: ({ method, path }) =>
+      is_broken && method === 'GET' && isOfLogs(path) ? { status: 200, body: '{}' } : undefined,
+  });
+  const terminal = startDev(through(proxy));
+  await waitForOutput(terminal, 'The first version: live after');
+  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  const isBeingChecked = async () => (await readServers('deploy-check')).some((one) => !one.destroyed_at);
+  await waitFor(isBeingChecked, 'the second version to be checked');
+  is_broken = true;
+  // The list of servers changes, so the command reads it again.
+  await findSeat(terminal.output());
+  expect(await terminal.exited).not.toBe(0);
+  const failed_at = performance.now();
+  await waitFor(async () => !(await isBeingChecked()), 'the server of the check to end');
+  // Without a clean-up, the lobby would wait for the end of the find, after 50 s.
+  expect(performance.now() - failed_at).toBeLessThan(20_000);
+  await program.stop('SIGINT');
+}, 300_000);
+
 test('dev: lobbies of an old version that cannot be ended keep nothing from being live', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
@@ -321,9 +347,11 @@ test('dev --json: what bots did is an event', async () => {
   terminal.write('b');
   // A bot has a seat.
   await waitForOutput(terminal, '"event":"log"');
+  terminal.write('b');
+  await waitFor(() => terminal.output().match(/2 bots play/g)?.length === 2, 'two runs of bots');
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
-  expect(terminal.output()).toContain('{"event":"bots","seats":');
+  expect(terminal.output().match(/\{"event":"bots","seats":/g)).toHaveLength(2);
 }, 300_000);
 
 test.skipIf(process.getuid?.() !== 0)(

@@ -58,13 +58,14 @@ export async function dev({ open, yes = false, json = false }: DevOptions): Prom
     const bots = { ...here, ...(session.api.token && { token: session.api.token }), for: '30s' };
     const run = new DevRun({ session, scope, files, openPage, stopping, bots });
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    {
+    try {
       using _ = run.listenForKeys();
       // Packing and uploads do not hold up the stop.
       await Promise.race([run.followLogs(), run.publishChanges({ opens_page: open }), service.ended, stopped]);
+    } finally {
+      stopping.abort();
+      await run.cleanUp(hurrying.signal);
     }
-    stopping.abort();
-    await run.cleanUp(hurrying.signal);
   } catch (error) {
     if (error !== signal.reason) throw error;
   } finally {
@@ -89,7 +90,7 @@ class DevRun {
   readonly #folder: LiveFolder;
   #shows_logs = true;
   #logs: Promise<void> = Promise.resolve();
-  #bots: Promise<void> = Promise.resolve();
+  #bots: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DevParts) {
     const { session, scope, files, stopping } = parts;
@@ -150,7 +151,8 @@ class DevRun {
     return listenForKeys({
       r: start(() => this.#endAllLobbies()),
       b: () => {
-        this.#bots = this.#playBots().catch((error) => this.#report(error));
+        const playing = this.#playBots().catch((error) => this.#report(error));
+        this.#bots = Promise.all([this.#bots, playing]);
       },
       l: () => this.#switchLogs(),
       o: start(openPage),
@@ -163,7 +165,7 @@ class DevRun {
    * on. Gives up after a while, or when the signal is aborted.
    */
   async cleanUp(hurry: AbortSignal): Promise<void> {
-    const work = Promise.all([this.#logs, this.#bots, this.#ending.waitForEnds(), this.#folder.waitForCheck()]);
+    const work = Promise.allSettled([this.#logs, this.#bots, this.#ending.waitForEnds(), this.#folder.waitForCheck()]);
     const is_done = await Promise.race([work.then(() => true), pause(CLEAN_UP_MS, hurry).then(() => false)]);
     const { api, output } = this.#parts.session;
     if (!is_done) output.say(`${api.url} may still have lobbies of a check: the clean-up was not finished.`);
