@@ -239,6 +239,28 @@ test('dev: q ends the version that is being checked on the service of another de
   await rm(other_folder, { recursive: true });
 }, 300_000);
 
+test('dev: a second press of ctrl-C ends the clean-up, also if the first one was a key', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  let is_silent = false;
+  await using proxy = await openForwardProxy({ answerFor: () => (is_silent ? 'no answer' : undefined) });
+  const terminal = startDev(through(proxy));
+  const isBeingChecked = async () =>
+    (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
+  await waitFor(isBeingChecked, 'a version to be checked');
+  is_silent = true;
+  // While keys are read, the terminal sends no signal.
+  terminal.pressCtrlC();
+  // Signals within a second count as one press.
+  await Bun.sleep(1_500);
+  const pressed_at = performance.now();
+  terminal.pressCtrlC();
+  await waitForOutput(terminal, 'may still have lobbies of a check');
+  expect(performance.now() - pressed_at).toBeLessThan(8_000);
+  expect(await terminal.exited).toBe(0);
+  await waitFor(() => home.processes().length === 0, 'the service and all game servers to end');
+}, 300_000);
+
 test('dev: a failure leaves no lobby of a check on a service that goes on', async () => {
   await Bun.write(join(folder, 'muster.yaml'), PROJECT);
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);

@@ -146,7 +146,7 @@ class DevRun {
   }
 
   listenForKeys(): Disposable {
-    const { openPage, stopping } = this.#parts;
+    const { openPage } = this.#parts;
     const start = (work: () => Promise<void>) => () => void work().catch((error) => this.#report(error));
     return listenForKeys({
       r: start(() => this.#endAllLobbies()),
@@ -156,7 +156,8 @@ class DevRun {
       },
       l: () => this.#switchLogs(),
       o: start(openPage),
-      q: () => stopping.abort(),
+      // As ctrl-C, which is this key while keys are read, so that the next press of ctrl-C is the second one.
+      q: () => process.kill(process.pid, 'SIGINT'),
     });
   }
 
