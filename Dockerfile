@@ -1,6 +1,6 @@
 # Muster in a small image: the executable on glibc, not as root. Data is in the volume /data; game servers run inside
 # the container, so publish their ports as well as the API's:
-#   docker build -t muster . && docker run --init -p 8080:8080 -p 26000-26099:26000-26099/tcp -p 26000-26099:26000-26099/udp -v muster-data:/data muster
+#   docker build -t muster . && docker run --init --stop-timeout 40 -p 8080:8080 -p 26000-26099:26000-26099/tcp -p 26000-26099:26000-26099/udp -v muster-data:/data muster
 FROM oven/bun:1.4.5-debian AS build
 WORKDIR /muster
 COPY package.json bun.lock bunfig.toml ./
