@@ -192,9 +192,9 @@ first, and end two seconds later: a client that watches \`/matchmaker/lobbies/{l
 \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat in the new version. A service that runs already, but not
 with the data of this folder, may be one that others play on: the command asks before it uses that, and without a
 terminal needs \`--yes\`. In a terminal, it listens for keys, and a page of the game opens. The key q or ctrl-C ends the
-service and all its game servers, including servers that are waiting to start. A verification server of the game may be
-on this machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod and others), it says at which
-addresses, and what to make public.
+service that it started, with all game servers, also those that wait to start; a service that ran before goes on. A
+verification server of the game may be on this machine. On a machine whose ports people reach by https (GitHub
+Codespaces, Gitpod and others), it says at which addresses, and what to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;

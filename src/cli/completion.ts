@@ -7,7 +7,7 @@ import { printable } from './terminal.ts';
 /** How long the shell may wait for the service after a press of the tab key. */
 const VALUES_WITHIN_MS = 300;
 const VALUES_MAX = 100;
-/** Words that mean themselves in every shell. Shells put suggestions into the line as they are, and others chose the names. */
+/** Words without a sign that a shell reads. A shell puts a suggestion into the line as it is, and names come from other people. */
 const PLAIN = /^[A-Za-z0-9_.][A-Za-z0-9_.-]*$/;
 
 type Value = [value: string, description: string];

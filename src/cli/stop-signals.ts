@@ -12,7 +12,10 @@ export type StopSignal = (typeof STOP_SIGNALS)[number];
  */
 const ONE_PRESS_MS = 1_000;
 
-/** Resolves with the first signal that asks this program to stop. A second press of ctrl-C calls `leave`. */
+/**
+ * Resolves with the first signal that asks this program to stop. ctrl-C more than a second after it calls `leave`; before
+ * that, it counts as the same press.
+ */
 export function listenForStop(leave: () => void): Promise<StopSignal> {
   const { promise, resolve } = Promise.withResolvers<StopSignal>();
   let first_at: number | undefined;
@@ -45,7 +48,7 @@ interface Stoppable<Result> {
   describeStop: () => string;
 }
 
-/** Does work until a signal such as ctrl-C, then throws Failure. A second press of ctrl-C ends this process at once. */
+/** Does work until a signal such as ctrl-C, then throws Failure. Another ctrl-C, a second later, ends this process at once. */
 export async function doStoppable<Result>({ work, describeStop }: Stoppable<Result>): Promise<Result> {
   const stopping = new AbortController();
   void listenForStop(() => process.exit(EXIT.interrupted)).then((reason) => stopping.abort(reason));

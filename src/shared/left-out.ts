@@ -32,8 +32,8 @@ export const FILES_MAX = 50_000;
 export type WhyLeftOut = 'secret' | 'ignored';
 
 /**
- * Returns what says why a path is left out, by the content of the folder's ignore file; undefined for one that is deployed.
- * A path is relative to the folder, and that of a directory ends with a slash.
+ * Returns the function that says why a path is left out, by the content of the folder's ignore file, and returns undefined for
+ * one that is deployed. A path is relative to the folder, and that of a directory ends with a slash.
  */
 export function createRules(own: string): (path: string) => WhyLeftOut | undefined {
   // Of several patterns that match, the last one counts.

@@ -45,7 +45,10 @@ export async function watchFiles(paths: string[]): Promise<WatchedFiles> {
   };
 }
 
-/** Returns whether a path is never deployed by its name, or is in the data directory, where the service writes all the time. */
+/**
+ * Returns whether to ignore a path: its name is never deployed, or it is in the data directory, where the service writes all
+ * the time.
+ */
 function isIgnored(path: string): boolean {
   const data_directory = `${resolve(environment.data_directory)}${sep}`;
   return IGNORED.test(relative('.', path)) || `${resolve(path)}${sep}`.startsWith(data_directory);

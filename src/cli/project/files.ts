@@ -108,8 +108,8 @@ export function nameSome(paths: string[]): string {
 }
 
 /**
- * Returns what says why a file or directory below a directory is not deployed; undefined for those that are. Throws a Failure
- * for the data directory of a service.
+ * Returns the function that says why a path below a directory is not deployed, and returns undefined for one that is. Throws
+ * a Failure for the data directory of a service.
  */
 function readRules(directory: string): (path: string, is_directory: boolean) => WhyLeftOut | undefined {
   if (existsSync(join(directory, TOKEN_FILE))) throw new Failure(dataDirectoryRefusal(directory), EXIT.wrong_use);
