@@ -3,11 +3,18 @@ import { EXIT, Failure } from './failure.ts';
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** The longest duration of an option: `AbortSignal.timeout` throws for numbers that are not safe integers. */
 const DURATION_MS_MAX = 365 * 86_400_000;
+const WAIT_DEFAULT = '1h';
 
 /** Reads `30s`, `10m`, `2h` or `1d` as milliseconds; undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? [];
   return count === undefined ? undefined : Number(count) * (UNITS_MS[unit] ?? 0);
+}
+
+/** Reads the time of `--wait`, by default an hour; undefined without the option. Throws Failure. */
+export function readWait(wait: string | boolean = false): number | undefined {
+  if (wait === false) return undefined;
+  return readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
 }
 
 /** Reads the duration of an option. Pass Infinity as `max_ms` for a duration in the past. Throws Failure. */

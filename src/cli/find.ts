@@ -1,10 +1,17 @@
 import { ANSWER_WITHIN_MS } from '../shared/request-time.ts';
 import type { ApiCaller } from './api-caller.ts';
 import { Failure } from './failure.ts';
+import { paths } from './paths.ts';
+import type { Scope, Session } from './session.ts';
 
 /** The body of a find. */
 export interface WantedSeat {
   game_modes: string[];
+}
+
+/** Creates a token with which players of a namespace send requests. */
+export async function createPublicToken({ api }: Pick<Session, 'api'>, scope: Scope): Promise<string> {
+  return (await api.call<{ token: string }>('POST', `${paths.namespace(scope)}/tokens/public`)).token;
 }
 
 interface FindOptions {

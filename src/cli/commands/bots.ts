@@ -5,7 +5,7 @@ import { connectTo, type Seat } from '../bots/seat.ts';
 import { countFault, countRefusal, createTally, percentile, type Tally } from '../bots/tally.ts';
 import { readDuration } from '../durations.ts';
 import { EXIT, Failure, isFinal } from '../failure.ts';
-import { findSeat } from '../find.ts';
+import { createPublicToken, findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
 import { showWhile } from '../progress-line.ts';
@@ -22,8 +22,8 @@ const BOTS_MAX = 1_000;
 const STAY_MS = { min: 1_000, max: 8_000 };
 const PAUSE_AFTER_REFUSAL_MS = 1_000;
 const CHECK_EVERY_MS = 1_000;
-/** How to raise a limit of one address, by the error of a find over that limit. */
-const LIMITS: Record<string, string> = {
+/** What raises a limit of one address, by the error of a find over that limit. */
+const ADVICE: Record<string, string> = {
   API_RATE_LIMIT: 'start the service with MUSTER_LIMITS_SCALE=100, as "muster dev" does',
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE:
     "raise the namespace's max_players_per_client, in the settings of the hub (muster open)",
@@ -60,9 +60,7 @@ export async function playBots(wanted: string, { options, stopping, onEnd }: Bot
   const session = await Session.open(options, stopping);
   const scope = await session.scope();
   const { game, namespace } = scope;
-  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
-  const { token } = await session.api.call<{ token: string }>('POST', path);
-  const player = new ApiCaller(session.api.url, token, stopping);
+  const player = new ApiCaller(session.api.url, await createPublicToken(session, scope), stopping);
   const mode = options.mode ?? (await firstMode(player));
 
   const tally = createTally();
@@ -90,9 +88,9 @@ export async function playBots(wanted: string, { options, stopping, onEnd }: Bot
 /** Throws a Failure that names the faults, or what to do about limits that refused bots. */
 function judge({ faults, refused }: Tally): void {
   if (faults.size > 0) throw new Failure(`Faults: ${[...faults.keys()].join(', ')}.`);
-  const limits = Object.keys(LIMITS).filter((code) => refused.has(code));
+  const limits = Object.keys(ADVICE).filter((code) => refused.has(code));
   if (limits.length > 0) {
-    const advice = limits.map((code) => LIMITS[code]).join('; ');
+    const advice = limits.map((code) => ADVICE[code]).join('; ');
     throw new Failure(
       `All bots come from one address, and its limits refused some of them. Players at different addresses do not share these limits. For more bots: ${advice}.`,
     );

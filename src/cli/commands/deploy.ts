@@ -1,4 +1,4 @@
-import { readDuration } from '../durations.ts';
+import { readWait } from '../durations.ts';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
@@ -33,7 +33,6 @@ interface Candidate {
   uploaded: { image_id?: string | undefined; site_id?: string | undefined };
 }
 
-const WAIT_DEFAULT = '1h';
 /** As long as a service allows by default, for servers that start slowly, and images that a cluster has to fetch. */
 const READY_WITHIN_MS = 5 * 60_000;
 
@@ -54,8 +53,7 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
  * of its own, and puts the namespace on it; calls `onLive` then. With `--version`, takes an existing version.
  */
 async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive: () => void): Promise<void> {
-  const { wait = false } = options;
-  const wait_ms = wait === false ? undefined : readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
+  const wait_ms = readWait(options.wait);
   const project = options.version === undefined ? readProject(process.cwd()) : undefined;
   if (project && options.region) refuseRegionNames(project);
   const game = options.game ?? environment.game ?? project?.game;

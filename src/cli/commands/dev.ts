@@ -10,6 +10,7 @@ import { describePreview } from '../dev/preview.ts';
 import { type WatchedFiles, watchFiles } from '../dev/watched-files.ts';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
+import { createPublicToken } from '../find.ts';
 import { readLocalTokens } from '../local-service.ts';
 import { followServerLogs } from '../namespace-log.ts';
 import { whyNoServiceHere } from '../no-service-here.ts';
@@ -237,17 +238,12 @@ async function confirmUse({ api }: Session, signal: AbortSignal): Promise<void> 
  * Writes the addresses of the service and the game. Returns a function that opens the page of the game in a browser: its
  * site, or the hub if it has none.
  */
-async function showAddresses(
-  session: Session,
-  { game, namespace }: Scope,
-  { site }: Project,
-): Promise<() => Promise<void>> {
+async function showAddresses(session: Session, scope: Scope, { site }: Project): Promise<() => Promise<void>> {
   const { url } = session.api;
-  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/tokens/public`;
-  const { token: public_token } = await session.api.call<{ token: string }>('POST', path);
+  const public_token = await createPublicToken(session, scope);
   const service_port = portOf(new URL(url));
   const page =
-    site === undefined ? undefined : new URL(`http://${game.name_id}.sites.localhost:${service_port}`).origin;
+    site === undefined ? undefined : new URL(`http://${scope.game.name_id}.sites.localhost:${service_port}`).origin;
   if (session.is_json) session.output.json({ event: 'ready', url, page, public_token });
   const { say } = session.output;
   say(`service       ${url}`);

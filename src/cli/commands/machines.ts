@@ -1,5 +1,5 @@
 import { LONG_ATTEMPTS_MAX } from '../api-caller.ts';
-import { readDuration } from '../durations.ts';
+import { readDuration, readWait } from '../durations.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 import { ago, counted, shortId } from '../terminal.ts';
@@ -21,14 +21,13 @@ interface MachinesOptions extends SharedOptions {
   wait?: string | true;
 }
 
-const WAIT_DEFAULT = '1h';
 const CHECK_EVERY_MS = 1_000;
 
 /** Lists the machines of a service, or shows one, drains it, or ends its drain. For administrators. */
 export async function machines(given: string | undefined, options: MachinesOptions): Promise<void> {
   const { drain, undo = false, wait } = options;
   const deadline_ms = typeof drain === 'string' ? readDuration(drain, '--drain') : undefined;
-  const wait_ms = wait === undefined ? undefined : readDuration(wait === true ? WAIT_DEFAULT : wait, '--wait');
+  const wait_ms = readWait(wait);
   if (given === undefined && (drain !== undefined || undo || wait !== undefined)) {
     throw new Failure('Say which machine: muster machines ID --drain', EXIT.wrong_use);
   }

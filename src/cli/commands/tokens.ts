@@ -1,4 +1,5 @@
 import { EXIT, Failure } from '../failure.ts';
+import { createPublicToken } from '../find.ts';
 import { Session, type SharedOptions } from '../session.ts';
 
 export type TokenKind = 'public' | 'cloud' | 'service';
@@ -6,20 +7,17 @@ export type TokenKind = 'public' | 'cloud' | 'service';
 /** Creates a token, and writes it alone to stdout. */
 export async function createToken(kind: TokenKind, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
-  const { token } = await session.api.call<{ token: string }>('POST', await pathOf(session, kind));
+  const token = await createTokenOf(session, kind);
   session.show({ token }, (output) => output.line(token));
 }
 
-async function pathOf(session: Session, kind: TokenKind): Promise<string> {
+async function createTokenOf(session: Session, kind: TokenKind): Promise<string> {
+  const create = async (path: string) => (await session.api.call<{ token: string }>('POST', path)).token;
   // A cloud token is for all namespaces of the game, which may have no default one.
-  if (kind === 'cloud') return `/cloud/games/${(await session.game()).game_id}/tokens/cloud`;
-  const {
-    game: { game_id },
-    namespace: { namespace_id },
-  } = await session.scope();
-  return kind === 'public'
-    ? `/cloud/games/${game_id}/namespaces/${namespace_id}/tokens/public`
-    : `/games/${game_id}/environments/${namespace_id}/tokens/service`;
+  if (kind === 'cloud') return await create(`/cloud/games/${(await session.game()).game_id}/tokens/cloud`);
+  const scope = await session.scope();
+  if (kind === 'public') return await createPublicToken(session, scope);
+  return await create(`/games/${scope.game.game_id}/environments/${scope.namespace.namespace_id}/tokens/service`);
 }
 
 /** Shows the caller that the token of the commands stands for. */

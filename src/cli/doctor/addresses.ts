@@ -6,7 +6,7 @@ import { getProxyForUrl } from 'proxy-from-env';
 import type { ApiCaller } from '../api-caller.ts';
 import { readServers } from '../commands/servers.ts';
 import type { Session } from '../session.ts';
-import { hostOf } from '../url-parts.ts';
+import { hostOf, portOf } from '../url-parts.ts';
 import { CONNECT_WITHIN_MS, type Finding } from './finding.ts';
 import { scopeOf } from './limits.ts';
 
@@ -41,7 +41,7 @@ export async function checkAddresses(session: Session): Promise<Finding[]> {
 
 /** Returns a finding if the service tells players an address that only its own machine reaches. */
 function checkAnnounced({ url }: ApiCaller, announced: URL): Finding | undefined {
-  if (!isLocal(announced.hostname) || isLocal(new URL(url).hostname)) return undefined;
+  if (!isLocal(hostOf(announced)) || isLocal(hostOf(new URL(url)))) return undefined;
   const what = `The service tells players the address ${announced.origin}, which only its own machine reaches.`;
   return { what, advice: `Set MUSTER_PUBLIC_URL, for example to ${url}.` };
 }
@@ -54,7 +54,7 @@ async function checkPorts({ url }: ApiCaller, announced: URL): Promise<Finding[]
     return [{ what: `The domain ${host} of the service has no address.`, advice }];
   }
   const is_https = announced.protocol === 'https:';
-  const port = Number(announced.port) || (is_https ? PORTS.https : PORTS.http);
+  const port = portOf(announced);
   // This command uses the announced address itself, and has reached it.
   const is_own = new URL(url).origin === announced.origin;
   if (!is_own && !(await answers(host, port))) {
@@ -101,9 +101,8 @@ async function checkServer(session: Session): Promise<Finding[]> {
 }
 
 function isLocal(host: string): boolean {
-  const name = host.replace(/^\[|\]$/g, '');
-  if (ipaddr.isValid(name)) return ['loopback', 'unspecified'].includes(ipaddr.parse(name).range());
-  return name === 'localhost' || name.endsWith('.localhost');
+  if (ipaddr.isValid(host)) return ['loopback', 'unspecified'].includes(ipaddr.parse(host).range());
+  return host === 'localhost' || host.endsWith('.localhost');
 }
 
 async function hasAddress(host: string): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { Failure } from '../failure.ts';
+import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
 import { counted } from '../terminal.ts';
 import type { Finding } from './finding.ts';
@@ -17,7 +18,7 @@ export async function checkNamespaceLimits(session: Session): Promise<Finding[]>
   const scope = await scopeOf(session);
   if (!scope) return [];
   const { game, namespace } = scope;
-  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/counters`;
+  const path = `${paths.namespace(scope)}/counters`;
   const { steps } = await session.api.get<{ steps: { refused: Record<string, number> }[] }>(path, {
     query: { window: 'hour' },
   });

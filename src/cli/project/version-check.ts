@@ -1,6 +1,6 @@
 import { ApiCaller } from '../api-caller.ts';
 import { Failure } from '../failure.ts';
-import { findSeat } from '../find.ts';
+import { createPublicToken, findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
 import type { Scope, Session } from '../session.ts';
@@ -86,9 +86,9 @@ async function endCheck(session: Session, check_scope: Scope, version_id: string
   return was_on;
 }
 
-async function isOn({ api }: Session, { game, namespace }: Scope, version_id: string): Promise<boolean> {
-  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}`;
-  return (await api.get<{ namespace: { version_id: string } }>(path)).namespace.version_id === version_id;
+async function isOn({ api }: Session, scope: Scope, version_id: string): Promise<boolean> {
+  const { namespace } = await api.get<{ namespace: { version_id: string } }>(paths.namespace(scope));
+  return namespace.version_id === version_id;
 }
 
 /** Returns the version that a game has from its beginning, which has no game mode. */
@@ -103,8 +103,7 @@ type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; 
 /** Finds a seat in a lobby of the namespace's version, in the first game mode that needs no more than a token. */
 async function checkLobby(session: Session, check: Check): Promise<Outcome> {
   const { scope } = check;
-  const path = `/cloud/games/${scope.game.game_id}/namespaces/${scope.namespace.namespace_id}`;
-  const { token } = await session.api.call<{ token: string }>('POST', `${path}/tokens/public`);
+  const token = await createPublicToken(session, scope);
   const player = new ApiCaller(session.api.url, token, session.api.stopping);
   const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { showBytes } from '../bytes.ts';
 import { Failure } from '../failure.ts';
+import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
 import { packServer } from './package.ts';
 import type { Project } from './project-file.ts';
@@ -113,9 +114,8 @@ export async function createVersion(
 }
 
 /** Puts a namespace on a version. */
-export async function switchTo(session: Session, { game, namespace }: Scope, version_id: string): Promise<void> {
-  const path = `/cloud/games/${game.game_id}/namespaces/${namespace.namespace_id}/version`;
-  await session.api.call('PUT', path, { body: { version_id } });
+export async function switchTo(session: Session, scope: Scope, version_id: string): Promise<void> {
+  await session.api.call('PUT', `${paths.namespace(scope)}/version`, { body: { version_id } });
 }
 
 /** Returns the version's configuration, with the ids of what was uploaded. A build that a game mode names itself stays. */
