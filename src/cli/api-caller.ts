@@ -151,7 +151,7 @@ export class ApiCaller {
         ? 'Is the service running, and is the address right (--url, or "muster use")?'
         : 'The service names this address for uploads: its operator has to correct it, or to let you reach it.';
       const address = is_own ? this.url : url.origin;
-      return new Failure(`${address} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.refused);
+      return new Failure(`${address} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.failed);
     }
     const { response, text } = answer;
     const location = response.headers.get('location');
@@ -193,5 +193,5 @@ function parse(text: string): Partial<RefusalBody> {
 function exitCodeOf(code: string, status: number | undefined): number {
   if (status === 401 || REFUSES_TOKEN.test(code)) return EXIT.not_logged_in;
   if (status === 404 || (status === undefined && code.endsWith('_NOT_FOUND'))) return EXIT.not_found;
-  return code === 'API_REQUEST_TIMEOUT' ? EXIT.timed_out : EXIT.refused;
+  return code === 'API_REQUEST_TIMEOUT' ? EXIT.timed_out : EXIT.failed;
 }

@@ -1,6 +1,6 @@
 /** The exit codes of commands. */
 export const EXIT = {
-  refused: 1,
+  failed: 1,
   wrong_use: 2,
   not_logged_in: 3,
   not_found: 4,
@@ -20,7 +20,7 @@ export interface Refusal {
 export class Failure extends Error {
   constructor(
     message: string,
-    readonly exit_code: number = EXIT.refused,
+    readonly exit_code: number = EXIT.failed,
     readonly refusal?: Refusal,
   ) {
     super(message);

@@ -24,7 +24,7 @@ export async function runClient(args: string[], machine_commands: readonly strin
       await (await import('./completion.ts')).suggest(program, words);
       return 0;
     }
-    await program.parseAsync(completeGroup(program, args), { from: 'user' });
+    await program.parseAsync(withGroupCommand(program, args), { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.wrong_use;
@@ -36,10 +36,10 @@ export async function runClient(args: string[], machine_commands: readonly strin
 }
 
 /**
- * Puts the command of a group before its options, as the parser needs it. Without one, it is `list`: `muster lobbies --json`
- * is `muster lobbies list --json`.
+ * Puts the command of a group before its options, as the parser needs it. Without a command, it is `list`:
+ * `muster lobbies --json` is `muster lobbies list --json`.
  */
-function completeGroup(program: Command, [name = '', ...rest]: string[]): string[] {
+function withGroupCommand(program: Command, [name = '', ...rest]: string[]): string[] {
   const group = program.commands.find((command) => command.name() === name);
   const names = group?.commands.map((command) => command.name()) ?? [];
   const first = rest.findIndex((arg, index) => !arg.startsWith('-') && !needsValue(group, rest[index - 1]));
@@ -72,7 +72,7 @@ function report({ message, exit_code, refusal }: Failure, is_json: boolean): voi
   if (refusal) terminal.say(`(${refusal.code}${refusal.ray_id === undefined ? '' : `, ray ${refusal.ray_id}`})`);
 }
 
-/** The tree of commands. The code of each is loaded when it runs. */
+/** Creates the tree of commands. The code of each is loaded when it runs. */
 export function createProgram(machine_commands: readonly string[] = []): Command {
   const program = new Command('muster')
     .exitOverride()
@@ -80,10 +80,30 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     .configureHelp({ showGlobalOptions: true });
   for (const name of machine_commands) program.command(name);
   program.hook('preAction', (_, command) => refuseEmpty(command));
-  const addCommand = (parent: Command, usage: string, text: string) =>
-    withOptions(parent.command(usage).description(text));
-
   program.commandsGroup(GROUPS.daily);
+  addDaily(program);
+  program.commandsGroup(GROUPS.operating);
+  addOperating(program);
+  program.commandsGroup(GROUPS.access);
+  addAccess(program);
+  program.commandsGroup(GROUPS.raw);
+  addRaw(program);
+  return program;
+}
+
+/** Adds a command with the options of every command that talks to a service. */
+function addCommand(parent: Command, usage: string, text: string): Command {
+  return parent
+    .command(usage)
+    .description(text)
+    .option('--url <address>', 'the service (MUSTER_URL); by default that of the profile, or of this machine')
+    .option('--token <token>', 'the token (MUSTER_TOKEN); - reads it from standard input')
+    .option('--game <name>', 'the game, by name or id (MUSTER_GAME)')
+    .option('--namespace <name>', 'the namespace, by name or id (MUSTER_NAMESPACE); by default prod')
+    .option('--json', 'write JSON: one object; commands that keep running write one object per line');
+}
+
+function addDaily(program: Command): void {
   program
     .command('init')
     .description('writes muster.yaml for the game in this folder, or takes a configuration of Rivet')
@@ -145,8 +165,9 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   addCommand(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(
     async (ray, options) => (await import('./commands/why.ts')).why(ray, options),
   );
+}
 
-  program.commandsGroup(GROUPS.operating);
+function addOperating(program: Command): void {
   addCommand(program, 'open', 'opens the hub in a browser, logged in, at the namespace').action(async (options) =>
     (await import('./commands/open.ts')).open(options),
   );
@@ -246,8 +267,9 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     'doctor',
     'checks a service: database, disk, clock, addresses, isolation, limits, your token',
   ).action(async (options) => (await import('./commands/doctor.ts')).doctor(options));
+}
 
-  program.commandsGroup(GROUPS.access);
+function addAccess(program: Command): void {
   addCommand(program, 'login [url]', 'logs in to a service, by a link or by a token').action(async (url, options) =>
     (await import('./commands/login.ts')).login(url, options),
   );
@@ -271,8 +293,9 @@ export function createProgram(machine_commands: readonly string[] = []): Command
   addCommand(program, 'use <profile>', 'chooses a service, a game and a namespace for the next commands').action(
     async (profile, options) => (await import('./commands/login.ts')).use(profile, options),
   );
+}
 
-  program.commandsGroup(GROUPS.raw);
+function addRaw(program: Command): void {
   addCommand(program, 'api <method> <path>', 'sends any request of the API')
     .option('-d, --data <json>', 'the body; - reads it from standard input')
     .action(async (method, path, options) => (await import('./commands/raw.ts')).callApi(method, path, options));
@@ -284,7 +307,6 @@ export function createProgram(machine_commands: readonly string[] = []): Command
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish', 'powershell']))
     .description('prints the script by which a shell completes commands and ids')
     .action(async (shell) => (await import('./commands/complete.ts')).complete(shell));
-  return program;
 }
 
 /**
@@ -303,13 +325,4 @@ function collectPair(text: string, before: Record<string, string> = {}): Record<
   const [, theirs, here] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (theirs === undefined || here === undefined) throw new InvalidArgumentError('Write NAME=NAME_HERE.');
   return { ...before, [theirs]: here };
-}
-
-function withOptions(command: Command): Command {
-  return command
-    .option('--url <address>', 'the service (MUSTER_URL); by default that of the profile, or of this machine')
-    .option('--token <token>', 'the token (MUSTER_TOKEN); - reads it from standard input')
-    .option('--game <name>', 'the game, by name or id (MUSTER_GAME)')
-    .option('--namespace <name>', 'the namespace, by name or id (MUSTER_NAMESPACE); by default prod')
-    .option('--json', 'write JSON: one object; commands that keep running write one object per line');
 }

@@ -66,14 +66,14 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
     return 0;
   }
   const why_not = EVERYWHERE.has(wanted) ? undefined : whyNoServiceHere(wanted);
-  if (why_not !== undefined) return output.fail(why_not, EXIT.refused);
+  if (why_not !== undefined) return output.fail(why_not, EXIT.failed);
   const command = await load();
   try {
     return await command(args, output);
   } catch (error) {
     const { ServiceError, StartError } = await import('../platform/errors.ts');
     if (!(error instanceof StartError || error instanceof ServiceError)) throw error;
-    return output.fail(error.message, EXIT.refused);
+    return output.fail(error.message, EXIT.failed);
   }
 }
 

@@ -2,7 +2,7 @@ import { readWait } from '../durations.ts';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { showWhile } from '../progress-line.ts';
-import { goOnInBackground } from '../project/background.ts';
+import { startBackgroundDeploy } from '../project/background.ts';
 import { ensureGame, findScope } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
 import { type Project, readProject } from '../project/project-file.ts';
@@ -72,7 +72,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
   const answer = { version_id, namespace: namespace.name_id, game: deployed.name_id, ...uploaded };
   const is_checked = options.check && has_lobbies;
   if (options.detach && is_checked) {
-    const detached = await goOnInBackground(session, scope, version_id);
+    const detached = await startBackgroundDeploy(session, scope, version_id);
     return session.show({ ...answer, detached }, () => {
       say(
         `${display_name} is uploaded. Process ${detached.pid} checks it and switches; its output goes to ${detached.log}`,

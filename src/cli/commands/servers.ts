@@ -41,7 +41,7 @@ export async function readServers(session: Session, scope: Scope): Promise<Serve
 /** Returns the newest servers of a namespace, also those that have ended, and all that run. The newest is first. */
 export async function readNewestServers(session: Session, scope: Scope): Promise<Server[]> {
   const newest = await readPage(session, scope, { include_destroyed: 'true' });
-  return join(newest, await readServers(session, scope));
+  return mergeServers(newest, await readServers(session, scope));
 }
 
 /**
@@ -59,7 +59,7 @@ export async function readAllServers(
     found.push(...servers);
     is_complete = servers.length === 0;
   }
-  return { servers: join(found, await readServers(session, scope)), is_complete };
+  return { servers: mergeServers(found, await readServers(session, scope)), is_complete };
 }
 
 /** Returns the server of a namespace with a whole id; undefined if there is none, or the text is no whole id. */
@@ -99,9 +99,9 @@ async function readEndingIds({ api }: Session, scope: Scope): Promise<Set<string
 }
 
 /** Returns the servers of two lists, each once. */
-function join(some: Server[], others: Server[]): Server[] {
-  const known = new Set(some.map(({ id }) => id));
-  return [...some, ...others.filter(({ id }) => !known.has(id))];
+function mergeServers(servers: Server[], others: Server[]): Server[] {
+  const known = new Set(servers.map(({ id }) => id));
+  return [...servers, ...others.filter(({ id }) => !known.has(id))];
 }
 
 /** Lists the servers of a namespace. */

@@ -13,7 +13,7 @@ export interface DetachedDeploy {
 }
 
 /** Starts a process, in a session of its own, that checks a version and puts a namespace on it. */
-export async function goOnInBackground(
+export async function startBackgroundDeploy(
   { api }: Session,
   { game, namespace }: Scope,
   version_id: string,
