@@ -15,14 +15,14 @@ export interface NamespaceLine extends LogLine {
   server_id: string;
 }
 
-interface LogsToRead {
+interface NamespaceLogQuery {
   session: Session;
   scope: Scope;
   grep?: string | undefined;
   since?: Date | undefined;
 }
 
-interface LogsToFollow extends LogsToRead {
+interface LogsToFollow extends NamespaceLogQuery {
   /** Whether servers that run at the beginning are followed too, not only those that start later. */
   with_running: boolean;
   signal: AbortSignal;
@@ -32,7 +32,7 @@ interface LogsToFollow extends LogsToRead {
   onSkipped: (server_id: string, reason: string) => void;
 }
 
-interface ReadLogs {
+interface NamespaceLines {
   lines: NamespaceLine[];
   /** How many servers were read, also those without a line. */
   read_count: number;
@@ -46,7 +46,7 @@ interface ReadLogs {
  * Returns the lines of at most 30 servers of a namespace, in order of time. Servers that run are chosen first, then the
  * newest that have ended.
  */
-export async function readServerLogs({ session, scope, ...wanted }: LogsToRead): Promise<ReadLogs> {
+export async function readServerLogs({ session, scope, ...wanted }: NamespaceLogQuery): Promise<NamespaceLines> {
   const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;
   const running_first = [...servers.filter(isRunning), ...servers.filter((server) => !isRunning(server))];

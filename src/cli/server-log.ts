@@ -20,7 +20,7 @@ export interface LogLine {
   text: string;
 }
 
-interface LogToRead {
+interface LogQuery {
   /** The server's path of the API. */
   path: string;
   /** Only lines that contain a text. */
@@ -39,7 +39,7 @@ export interface ServerEnd {
 }
 
 /** Returns the lines that a server has written, in the order of time. */
-export async function readLog(api: ApiCaller, log: Omit<LogToRead, 'onLine'>): Promise<LogLine[]> {
+export async function readLog(api: ApiCaller, log: Omit<LogQuery, 'onLine'>): Promise<LogLine[]> {
   const pages = await readFirstPages(api, log);
   const lines = pages.flatMap((page) => page.lines);
   if (log.since !== undefined) {
@@ -57,13 +57,13 @@ export async function readLog(api: ApiCaller, log: Omit<LogToRead, 'onLine'>): P
 }
 
 /** Returns whether a server may have earlier lines than those that `readLog` returned. */
-export function mayHaveEarlierLines(read: readonly LogLine[], { since }: Pick<LogToRead, 'since'>): boolean {
+export function mayHaveEarlierLines(read: readonly LogLine[], { since }: Pick<LogQuery, 'since'>): boolean {
   if (since !== undefined) return false;
   return STREAMS.some((one) => read.filter(({ stream }) => stream === one).length >= LAST_LINES_MAX);
 }
 
 /** Passes on the log of a server: what is there, then new lines until the server has ended. Returns how it has ended. */
-export async function followLog(api: ApiCaller, log: LogToRead): Promise<ServerEnd> {
+export async function followLog(api: ApiCaller, log: LogQuery): Promise<ServerEnd> {
   const pages = await readFirstPages(api, log);
   for (const line of pages.flatMap(({ lines }) => lines).toSorted(byTime)) log.onLine(line);
   const ended = new AbortController();
@@ -77,22 +77,25 @@ export async function followLog(api: ApiCaller, log: LogToRead): Promise<ServerE
 
 const byTime = (one: LogLine, other: LogLine) => one.ts.localeCompare(other.ts);
 
-const readFirstPages = (api: ApiCaller, log: Omit<LogToRead, 'onLine'>): Promise<ReadPage[]> =>
+const readFirstPages = (api: ApiCaller, log: Omit<LogQuery, 'onLine'>): Promise<LogPageLines[]> =>
   Promise.all(STREAMS.map((stream) => readPage(api, { ...log, stream })));
 
-interface PageToRead extends Omit<LogToRead, 'onLine'> {
+interface PageToRead extends Omit<LogQuery, 'onLine'> {
   stream: Stream;
   /** Makes the read wait for lines after this index. */
   index?: string;
 }
 
-interface ReadPage {
+interface LogPageLines {
   stream: Stream;
   lines: LogLine[];
   index: string;
 }
 
-async function readPage(api: ApiCaller, { path, stream, grep, since, index, signal }: PageToRead): Promise<ReadPage> {
+async function readPage(
+  api: ApiCaller,
+  { path, stream, grep, since, index, signal }: PageToRead,
+): Promise<LogPageLines> {
   const query = { stream, search_text: grep, query_start_ts: since?.toISOString(), watch_index: index };
   const attempts_max = index === undefined ? undefined : LONG_ATTEMPTS_MAX;
   const page = await api.get<LogPage>(`${path}/logs`, { query, signal, attempts_max });
@@ -104,7 +107,7 @@ async function readPage(api: ApiCaller, { path, stream, grep, since, index, sign
   return { stream, lines, index: page.watch.index };
 }
 
-interface StreamToFollow extends LogToRead {
+interface StreamToFollow extends LogQuery {
   stream: Stream;
   index: string;
   /** Aborted once all lines have been written. */
@@ -155,14 +158,14 @@ async function readEnd(
   return { index: page.index, last_ts: lastTsOf(page) };
 }
 
-const lastTsOf = ({ lines }: ReadPage) => lines.at(-1)?.ts ?? '';
+const lastTsOf = ({ lines }: LogPageLines) => lines.at(-1)?.ts ?? '';
 
 /** Returns whether a search of the service finds a line. */
 function contains({ text }: LogLine, grep = ''): boolean {
   return text.toLowerCase().includes(grep.toLowerCase());
 }
 
-async function waitForEnd(api: ApiCaller, { path, signal }: LogToRead): Promise<ServerEnd> {
+async function waitForEnd(api: ApiCaller, { path, signal }: LogQuery): Promise<ServerEnd> {
   for (let index: string | undefined; ; ) {
     const { end, watch } = await api.get<{ end?: ServerEnd; watch: { index: string } }>(`${path}/end`, {
       query: { watch_index: index },

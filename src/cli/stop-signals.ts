@@ -41,6 +41,13 @@ function ignoresHangup(): boolean {
   }
 }
 
+/** Returns a signal that ctrl-C and the like abort. Another ctrl-C, a second later, ends this process at once. */
+export function createStopSignal(): AbortSignal {
+  const stopping = new AbortController();
+  void listenForStop(() => process.exit(EXIT.interrupted)).then((reason) => stopping.abort(reason));
+  return stopping.signal;
+}
+
 interface Stoppable<Result> {
   /** Cleans up and throws once its signal is aborted. */
   work: (signal: AbortSignal) => Promise<Result>;
@@ -48,13 +55,12 @@ interface Stoppable<Result> {
   describeStop: () => string;
 }
 
-/** Does work until a signal such as ctrl-C, then throws Failure. Another ctrl-C, a second later, ends this process at once. */
+/** Does work until a signal such as ctrl-C, then throws Failure. */
 export async function doStoppable<Result>({ work, describeStop }: Stoppable<Result>): Promise<Result> {
-  const stopping = new AbortController();
-  void listenForStop(() => process.exit(EXIT.interrupted)).then((reason) => stopping.abort(reason));
+  const stopping = createStopSignal();
   try {
-    return await work(stopping.signal);
+    return await work(stopping);
   } catch (error) {
-    throw stopping.signal.aborted ? new Failure(describeStop(), EXIT.interrupted) : error;
+    throw stopping.aborted ? new Failure(describeStop(), EXIT.interrupted) : error;
   }
 }

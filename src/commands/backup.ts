@@ -19,9 +19,9 @@ import { openS3Objects } from '../platform/objects/s3.ts';
 import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
+import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
 import { openOwnDatabase } from './own-database.ts';
 import { asReadError, readIfThere } from './own-files.ts';
-import { runStoppable, sayThatItWaits } from './stoppable.ts';
 
 /** Rows are collected into entries of about this size, because an entry of a tar begins with its length. */
 const PIECE_BYTES = 4 * 1024 ** 2;
@@ -48,7 +48,7 @@ interface Target {
 export async function backup([file = '']: string[], output: CommandOutput): Promise<number> {
   const config = takeConfig();
   const path = resolve(file);
-  return await runStoppable({ not_done: 'The backup was not made', output }, async (signal) => {
+  return await runDatabaseCommand({ not_done: 'The backup was not made', output }, async (signal) => {
     using progress = openProgress();
     await using source = await openSource(config, signal);
     // Only one backup at a time, during which the service removes no uploaded files.

@@ -22,8 +22,8 @@ import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { hasErrorCode } from '../platform/system-errors.ts';
 import type { CommandOutput } from './command-output.ts';
+import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
 import { readIfThere } from './own-files.ts';
-import { runStoppable, sayThatItWaits } from './stoppable.ts';
 
 /** A backup that was found to be complete. */
 interface Backup {
@@ -40,7 +40,7 @@ type TakeEntry = (entry: ArchiveEntry) => Promise<'stop' | undefined>;
  */
 export async function restore([file = '']: string[], output: CommandOutput): Promise<number> {
   const config = takeConfig();
-  return await runStoppable({ not_done: 'The backup was not restored', output }, async (signal) => {
+  return await runDatabaseCommand({ not_done: 'The backup was not restored', output }, async (signal) => {
     const backup = await openBackup(resolve(file), signal);
     const { header } = backup;
     const { own: tables, foreign } = findOwnTables(header);

@@ -4,15 +4,15 @@ import { takeConfig } from '../config.ts';
 import { readUpgrade } from '../platform/database/migrate.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
+import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
 import { openOwnDatabase } from './own-database.ts';
-import { runStoppable, sayThatItWaits } from './stoppable.ts';
 import { USAGE } from './upgrade-usage.ts';
 
 /** Says what the first start of this release would do to the database. Changes nothing. */
 export async function upgrade(args: string[], output: CommandOutput): Promise<number> {
   if (args.length !== 1 || args[0] !== '--check') return output.fail(USAGE, EXIT.wrong_use);
   const config = takeConfig();
-  return await runStoppable({ not_done: 'The database was not checked', output }, async (signal) => {
+  return await runDatabaseCommand({ not_done: 'The database was not checked', output }, async (signal) => {
     await using opened = new AsyncDisposableStack();
     const own_database = await openOwnDatabase(config, opened, signal);
     const { release, pending_count } = await readUpgrade(own_database, { signal, onWait: sayThatItWaits });

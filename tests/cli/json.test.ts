@@ -66,10 +66,10 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
 
 test('json: a local command that a signal stops writes that as an object', async () => {
   const commands = resolve(import.meta.dir, '../../src/commands');
-  const script = `const { runStoppable } = await import('${commands}/stoppable.ts');
+  const script = `const { runDatabaseCommand } = await import('${commands}/database-command.ts');
 const { createOutput } = await import('${commands}/command-output.ts');
 const work = (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-const stopped = runStoppable({ not_done: 'The backup was not made', output: createOutput(true) }, work);
+const stopped = runDatabaseCommand({ not_done: 'The backup was not made', output: createOutput(true) }, work);
 process.kill(process.pid, 'SIGTERM');
 process.exit(await stopped);`;
   const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'pipe' });

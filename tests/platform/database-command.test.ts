@@ -7,7 +7,7 @@ const SOURCES = join(import.meta.dir, '../../src');
 /** Runs work that stops itself by SIGTERM and then fails. */
 async function stopAndFail(failure: string) {
   const script = `
-    const { runStoppable } = await import(${JSON.stringify(join(SOURCES, 'commands/stoppable.ts'))});
+    const { runDatabaseCommand } = await import(${JSON.stringify(join(SOURCES, 'commands/database-command.ts'))});
     const { createOutput } = await import(${JSON.stringify(join(SOURCES, 'commands/command-output.ts'))});
     const { StartError } = await import(${JSON.stringify(join(SOURCES, 'platform/errors.ts'))});
     const work = async (signal) => {
@@ -16,7 +16,7 @@ async function stopAndFail(failure: string) {
       await stopped;
       throw ${failure};
     };
-    const running = runStoppable({ not_done: 'Nothing was done', output: createOutput(false) }, work);
+    const running = runDatabaseCommand({ not_done: 'Nothing was done', output: createOutput(false) }, work);
     process.exit(await running.catch(({ message }) => {
       console.error(message);
       return 1;

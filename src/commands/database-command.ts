@@ -1,5 +1,5 @@
 import { EXIT } from '../cli/failure.ts';
-import { listenForStop } from '../cli/stop-signals.ts';
+import { createStopSignal } from '../cli/stop-signals.ts';
 import { terminal } from '../cli/terminal.ts';
 import { describeUnavailability } from '../platform/database/failures.ts';
 import { ServiceError, StartError } from '../platform/errors.ts';
@@ -10,22 +10,21 @@ export const sayThatItWaits = (): void =>
   terminal.say('Waiting for another process that starts, migrates, backs up or restores this database.');
 
 /**
- * Runs work that a signal such as ctrl-C may stop. Returns the exit code. Throws a StartError that begins with `not_done` if
- * the database or the storage is unavailable.
+ * Runs the work of a command on a database, which a signal such as ctrl-C may stop. Returns the exit code. Throws a StartError
+ * that begins with `not_done` if the database or the storage is unavailable.
  */
-export async function runStoppable(
+export async function runDatabaseCommand(
   { not_done, output }: { not_done: string; output: CommandOutput },
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
-  const stopping = new AbortController();
-  void listenForStop(() => process.exit(EXIT.interrupted)).then((reason) => stopping.abort(reason));
+  const stopping = createStopSignal();
   try {
-    await work(stopping.signal);
+    await work(stopping);
     return 0;
   } catch (cause) {
     // A StartError is not the consequence of a signal, but a full disk, for example, a moment before it.
-    if (stopping.signal.aborted && !(cause instanceof StartError)) {
-      return output.fail(`${not_done}, because ${stopping.signal.reason} stopped it.`, EXIT.interrupted);
+    if (stopping.aborted && !(cause instanceof StartError)) {
+      return output.fail(`${not_done}, because ${stopping.reason} stopped it.`, EXIT.interrupted);
     }
     const unavailability = describeUnavailability(cause);
     if (unavailability !== undefined)
