@@ -219,7 +219,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await rm(above, { recursive: true });
   });
 
-  test('an upload that another request completes at the moment is completed after that', async () => {
+  test('an upload whose check goes on after its request, or for another one, is completed after that', async () => {
     const above = await mkdtemp(join(tmpdir(), 'muster-busy-'));
     const file = join(above, 'busy.js');
     await writeFile(file, 'setInterval(() => {}, 1_000);');
@@ -229,11 +229,13 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     page.on('response', (response) => {
       if (response.url().endsWith('/complete')) answers.push(response.status());
     });
-    // Another request has the lease of the upload until the second attempt.
+    // The time of the request is over, then a proxy gives up, then another request has the lease of the upload.
     let attempts = 0;
     await page.route('**/builds/*/complete', async (route) => {
       attempts += 1;
-      const until = attempts === 1 ? new Date(Date.now() + LEASE_MS) : null;
+      if (attempts === 1) return await route.fulfill({ status: 503, json: { code: 'API_REQUEST_TIMEOUT' } });
+      if (attempts === 2) return await route.fulfill({ status: 504, body: 'the page of a proxy' });
+      const until = attempts === 3 ? new Date(Date.now() + LEASE_MS) : null;
       const [, build_id = ''] = /builds\/([^/]+)\/complete$/.exec(route.request().url()) ?? [];
       await muster.database.queries.execute(
         sql`update uploads set completing_until = ${until?.toISOString() ?? null}
@@ -245,7 +247,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
     await page.getByText('is uploaded.').waitFor();
     const build = (await builds()).find(({ display_name }) => display_name.startsWith('busy'));
-    expect([answers, build?.complete]).toEqual([[503, 200], true]);
+    expect([answers, build?.complete]).toEqual([[503, 504, 503, 200], true]);
     await rm(above, { recursive: true });
   });
 
