@@ -79,6 +79,7 @@ test('advice: an advised command acts on the service, game and namespace of the 
   const { folder, run } = await makeRoom('advised');
   expect((await run('deploy')).exit_code).toBe(0);
   expect((await run('rollback', 'staging')).stderr).toContain('Deploy one: muster deploy staging\n');
+  expect((await run('bots', '1', '--namespace', 'staging')).stderr).toContain('Deploy one: muster deploy staging\n');
   expect((await run('tokens', 'revoke')).stderr).toContain('To do it: muster tokens revoke --yes\n');
   // What a command takes without options is now another game.
   await Bun.write(join(folder, 'muster.yaml'), `game: another\n${PROJECT}`);

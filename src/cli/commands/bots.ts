@@ -61,7 +61,7 @@ export async function playBots(wanted: string, { options, stopping, onEnd }: Bot
   const scope = await session.scope();
   const { game, namespace } = scope;
   const player = new ApiCaller(session.api.url, await createPublicToken(session, scope), stopping);
-  const mode = options.mode ?? (await firstMode(player));
+  const mode = options.mode ?? (await firstMode(session, scope, player));
 
   const tally = createTally();
   const checks = new LobbyChecks();
@@ -97,11 +97,12 @@ function judge({ faults, refused }: Tally): void {
   }
 }
 
-async function firstMode(player: ApiCaller): Promise<string> {
+async function firstMode(session: Session, { game, namespace }: Scope, player: ApiCaller): Promise<string> {
   const { game_modes } = await player.get<{ game_modes: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   const [first] = game_modes;
-  if (!first) throw new Failure('The live version has no game mode. Deploy one: muster deploy', EXIT.not_found);
-  return first.game_mode_id;
+  if (first) return first.game_mode_id;
+  const advice = `Deploy one: ${session.commandFor(game, `deploy ${namespace.name_id}`)}`;
+  throw new Failure(`The live version has no game mode. ${advice}`, EXIT.not_found);
 }
 
 /** Returns the ports of the game modes of the live version. */
