@@ -34,7 +34,7 @@ export interface WatchOptions {
   onError?: (error: Refusal) => void;
 }
 
-/** Creates a client for everything that one caller watches. It connects at the first `watch`. */
+/** Creates a client for everything that one caller watches. It connects at the first `watch`. Throws TypeError for an invalid URL. */
 export function connect(options: ClientOptions): Client {
   return new Client(options);
 }
@@ -57,6 +57,9 @@ export class Client {
   readonly #closed = new AbortController();
 
   constructor(options: ClientOptions) {
+    if (!isAddress(options.url)) {
+      throw new TypeError(`"${options.url}" is not the address of a service: begin it with https://.`);
+    }
     this.#url = options.url.replace(/\/$/, '');
     this.#options = options;
     this.#timing = { ...TIMING, ...options.timing };
@@ -298,6 +301,15 @@ export class Client {
       },
     );
     return limited;
+  }
+}
+
+/** Accepts what `fetch` does. In a page, that may be an address relative to the page's own. */
+function isAddress(url: string): boolean {
+  try {
+    return /^https?:$/.test(new URL(url, globalThis.location?.href).protocol);
+  } catch {
+    return false;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Position } from './positions.ts';
-import { isForToken, isRefusal, isWatched, parseJson, type Refusal, type Watched } from './wire.ts';
+import { isForToken, isRefusal, isWatched, parseJson, type Refusal, refuseUnsendable, type Watched } from './wire.ts';
 
 /** An unchanged answer that comes sooner means that the service is stopping. */
 const HELD_MIN_MS = 500;
@@ -17,6 +17,9 @@ export async function poll(
   token: string | undefined,
   signal: AbortSignal,
 ): Promise<Answer> {
+  // `fetch` would fail as it does without a connection.
+  const unsendable = refuseUnsendable(token);
+  if (unsendable) return { kind: 'refusal', error: unsendable, is_for_token: true };
   const began = performance.now();
   const parameter =
     index === undefined ? '' : `${path.includes('?') ? '&' : '?'}watch_index=${encodeURIComponent(index)}`;

@@ -20,6 +20,15 @@ export const FRAME_TOO_LONG: Refusal = {
   message: 'The frame is invalid: with this path it is larger than 16 KiB.',
 };
 
+/** The characters that the header of a request may have. */
+const SENDABLE = /^[\x20-\xff]*$/;
+
+/** Returns the refusal of a token that no request can have; undefined for one that the service can be asked about. */
+export function refuseUnsendable(token: string | undefined): Refusal | undefined {
+  if (token === undefined || SENDABLE.test(token)) return undefined;
+  return { code: 'TOKEN_INVALID', message: 'The token has characters that no token has. Copy it again.' };
+}
+
 /** Codes of refusals after which a new token of the caller may be accepted. */
 const TOKEN_CODES = new Set(['CLAIMS_ENTITLEMENT_EXPIRED', 'TOKEN_REVOKED']);
 

@@ -46,6 +46,7 @@ describe('client: refusals', () => {
     ['a token of another kind', '/cloud/games', () => game.public_token, 'CLAIMS_MISSING_ENTITLEMENT'],
     ['an invalid token', '/cloud/games', () => 'nonsense', 'TOKEN_INVALID'],
     ['a token that no header can have', '/cloud/games', () => 'non sense', 'TOKEN_INVALID'],
+    ['a token that no request can have', '/cloud/games', () => '“nonsense”', 'TOKEN_INVALID'],
     ['no token', '/cloud/games', () => undefined, 'API_UNAUTHORIZED'],
   ];
   test.each(REFUSALS)('%s: reported once', async (_, given_path, readToken, code) => {
@@ -93,8 +94,11 @@ describe('client: refusals', () => {
     expect(ended.errors).toEqual([]);
   });
 
-  test('an invalid path, or too many paths: thrown at once', () => {
+  test('an invalid address, an invalid path, or too many paths: thrown at once', () => {
     const nothing = () => {};
+    for (const url of ['muster.example', 'localhost:8080', '']) {
+      expect(() => connect({ url })).toThrow('begin it with https://');
+    }
     expect(() => client.watch('cloud/games', nothing)).toThrow(TypeError);
     expect(() => client.watch(`/${'a'.repeat(5_000)}`, nothing)).toThrow(TypeError);
     for (let number = 0; number < 256; number += 1) client.watch(`/nothing/${number}`, nothing, { onError: nothing });
