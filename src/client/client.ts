@@ -16,8 +16,8 @@ export interface ClientOptions {
   url: string;
   /**
    * The caller's token, if one is needed. A function is called again when the token has expired, was revoked or was refused,
-   * when a socket did not open (browsers do not say whether the token was the reason), and when the function failed or took
-   * too long. The console shows the first such failure in a row.
+   * when a socket did not open (browsers do not say whether the token was the reason) unless the client polls, and when the
+   * function failed or took too long. The console shows the first such failure in a row.
    */
   token?: string | (() => string | Promise<string>) | undefined;
   /** Called when changes begin to be pushed, and when that ends; the client goes on by itself. */
@@ -177,7 +177,9 @@ export class Client {
     if (this.#isClosed()) return;
     if (was_useful) this.#failures = 0;
     else if (retry_after_ms > 0) this.#failures = ATTEMPTS_MAX;
-    if (code === CLOSE.unauthorized || !was_open) this.#token = undefined;
+    // While the client polls, the polls find out whether the token is refused.
+    const may_be_for_token = !was_open && this.#failures < ATTEMPTS_MAX;
+    if (code === CLOSE.unauthorized || may_be_for_token) this.#token = undefined;
     this.#pause = startPause({ min_ms: retry_after_ms, failures: this.#failures }, this.#timing, () => {
       this.#pause = undefined;
       this.#arrange();

@@ -48,6 +48,24 @@ describe('client: behind a proxy without WebSockets', () => {
     expect(new Set(watcher.bodies.map(({ watch }) => watch.index)).size).toBe(watcher.bodies.length);
   });
 
+  test('requests no new token while polls with the present one are accepted', async () => {
+    const counts = { tokens: 0, sockets: 0 };
+    const token = () => {
+      counts.tokens += 1;
+      return muster.administrator_token;
+    };
+    const openSocket = (...given: Parameters<NonNullable<ClientOptions['openSocket']>>) => {
+      counts.sockets += 1;
+      return new WebSocket(...given);
+    };
+    const watcher = watchWith(open({ token, openSocket }), path);
+    await watcher.next();
+    const before = { ...counts };
+    await waitFor(() => counts.sockets > before.sockets + 3, 'further sockets');
+    expect(counts.tokens).toBe(before.tokens);
+    await watcher.next(await change());
+  });
+
   test('returns to a WebSocket when one opens, without missing a body', async () => {
     const client = open();
     const watcher = watchWith(client, path);
