@@ -1,4 +1,4 @@
-import { poll } from './poll.ts';
+import { type Answer, poll } from './poll.ts';
 import { fitsFrame, readPosition } from './positions.ts';
 import { applyRows, type RowsBody, type WholeBody } from './rows.ts';
 import { callBack, deliver, endPoll, type Listener, notify, type Stream, Streams } from './streams.ts';
@@ -32,6 +32,11 @@ export interface WatchOptions {
   watch_index?: string;
   /** Called when the path cannot be watched (any longer). No body follows. By default, the console shows the error. */
   onError?: (error: Refusal) => void;
+  /**
+   * Called each time the service refuses the path for a reason that passes, such as too many watchers of the caller. The
+   * client tries again. By default, the console shows the error.
+   */
+  onDelayed?: (error: Refusal) => void;
 }
 
 /** Creates a client for everything that one caller watches. It connects at the first `watch`. Throws TypeError for an invalid URL. */
@@ -75,12 +80,12 @@ export class Client {
   watch<Body extends Watched = Watched & Record<string, unknown>>(
     path: string,
     onBody: (body: Body) => void,
-    { watch_index, onError = report }: WatchOptions = {},
+    { watch_index, onError = report, onDelayed = report }: WatchOptions = {},
   ): () => void {
     if (this.#isClosed()) throw new TypeError('This client is closed: connect another one.');
     const position = readPosition(path, watch_index);
     // The caller knows the type of the path's body.
-    const listener: Listener = { onBody: onBody as Listener['onBody'], onError, is_over: false };
+    const listener: Listener = { onBody: onBody as Listener['onBody'], onError, onDelayed, is_over: false };
     if (fitsFrame(position.path)) {
       this.#streams.add(position, listener);
       this.#arrange();
@@ -105,7 +110,7 @@ export class Client {
   watchRows<Body extends RowsBody<object>>(
     path: string,
     onRows: (body: WholeBody<Body>) => void,
-    { onError }: Pick<WatchOptions, 'onError'> = {},
+    options: Omit<WatchOptions, 'watch_index'> = {},
   ): () => void {
     let rows: object[] = [];
     const onBody = ({ changes, ...body }: Body) => {
@@ -114,7 +119,7 @@ export class Client {
       onRows({ ...body, rows } as unknown as WholeBody<Body>);
     };
     // Without an index, so that the first body has all rows.
-    return this.watch<Body>(readPosition(path, undefined).path, onBody, onError && { onError });
+    return this.watch<Body>(readPosition(path, undefined).path, onBody, options);
   }
 
   /** Ends everything. No callback is called afterwards. */
@@ -194,7 +199,7 @@ export class Client {
       this.#socket?.end(CLOSE.unauthorized);
     } else if (error.code === 'WATCH_BAD_FRAME') stream.must_poll = true;
     // A failure of the service (ERROR) has no time to retry after.
-    else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#pauseStream(stream, retry_after_ms);
+    else if (retry_after_ms !== undefined || error.code === 'ERROR') this.#delay(stream, retry_after_ms, error);
     else this.#refuse(stream, error);
     this.#arrange();
   }
@@ -208,7 +213,7 @@ export class Client {
     const answer = await token
       .then((bearer) => poll(this.#url, stream, bearer, own.signal))
       // The service cannot be reached, or there is no token.
-      .catch(() => ({ kind: 'temporary_failure', retry_after_ms: 0 }) as const);
+      .catch((): Answer => ({ kind: 'temporary_failure', retry_after_ms: 0 }));
     clearTimeout(late);
     // Meanwhile the stream was subscribed on the socket, or has ended.
     if (stream.poll_in_progress !== own) return;
@@ -218,7 +223,7 @@ export class Client {
         this.#deliver(stream, answer.body);
         break;
       case 'temporary_failure':
-        this.#pauseStream(stream, answer.retry_after_ms);
+        this.#delay(stream, answer.retry_after_ms, answer.error);
         break;
       case 'refusal':
         if (!answer.is_for_token || !this.#mayRenew(stream)) {
@@ -242,12 +247,14 @@ export class Client {
     notify(stream, ({ onError }) => onError(error));
   }
 
-  #pauseStream(stream: Stream, min_ms = 0): void {
+  /** Tries again after a pause, for a reason if the service gave one. */
+  #delay(stream: Stream, min_ms = 0, error?: Refusal): void {
     stream.pause = startPause({ min_ms, failures: stream.failures }, this.#timing, () => {
       stream.pause = undefined;
       this.#arrange();
     });
     stream.failures += 1;
+    if (error) notify(stream, ({ onDelayed }) => onDelayed(error));
   }
 
   #remove(stream: Stream): void {

@@ -7,8 +7,8 @@ const HELD_MIN_MS = 500;
 export type Answer =
   | { kind: 'body'; body: Watched }
   | { kind: 'refusal'; error: Refusal; is_for_token: boolean }
-  /** The poll should be repeated, after a while. */
-  | { kind: 'temporary_failure'; retry_after_ms: number };
+  /** The poll should be repeated, after a while. `error` is the service's reason, if it gave one. */
+  | { kind: 'temporary_failure'; retry_after_ms: number; error?: Refusal };
 
 /** Polls once for changes after an index. Throws if the service cannot be reached or the signal is aborted. */
 export async function poll(
@@ -38,5 +38,6 @@ export async function poll(
   if (status >= 400 && status < 500 && status !== 429 && isRefusal(body)) {
     return { kind: 'refusal', error: body, is_for_token: status === 401 || isForToken(body) };
   }
-  return { kind: 'temporary_failure', retry_after_ms: Number(response.headers.get('retry-after')) * 1_000 || 0 };
+  const retry_after_ms = Number(response.headers.get('retry-after')) * 1_000 || 0;
+  return { kind: 'temporary_failure', retry_after_ms, ...(isRefusal(body) && { error: body }) };
 }

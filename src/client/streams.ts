@@ -9,6 +9,7 @@ const PATHS_MAX = 256;
 export interface Listener {
   onBody(body: Watched): void;
   onError(error: Refusal): void;
+  onDelayed(error: Refusal): void;
   is_over: boolean;
 }
 

@@ -108,7 +108,8 @@ test('client: a watcher over the limit waits for retry_after_ms, then gets the b
   await Promise.all(watchers.map((watcher) => watcher.next()));
   proxied.proxy.refuseWebSockets(502);
   const other = open();
-  const waiting = watchWith(other, path);
+  const delays: string[] = [];
+  const waiting = watchWith(other, path, { onDelayed: ({ code }) => void delays.push(code) });
   // A poll without an index takes no slot; one that waits for the next body does.
   await waiting.next();
   const countRefusals = () => servedOf(GAME).filter((status) => status === 429).length;
@@ -130,5 +131,6 @@ test('client: a watcher over the limit waits for retry_after_ms, then gets the b
   expect(performance.now() - began).toBeGreaterThan(900);
   expect(countRefusals()).toBe(refusals);
   expect(waiting.errors).toEqual([]);
+  expect(new Set(delays)).toEqual(new Set(['TOO_MANY_WATCHERS']));
   other.close();
 });

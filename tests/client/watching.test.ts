@@ -1,10 +1,12 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import type { Client, ClientOptions } from '../../src/client/client.ts';
+import type { Refusal } from '../../src/client/wire.ts';
 import { connect, QUICK, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { waitFor } from '../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCHERS_PER_CALLER_MAX: '4' });
 let game: TestGame;
@@ -149,6 +151,19 @@ describe('client: watch', () => {
     const watcher = watchWith(client, `/cloud/devices/links?device_link_token=${device_link_token}`);
     expect(await watcher.next()).toEqual({ watch: { index: expect.any(String) } });
   });
+});
+
+test('client: a path that the service refuses for now is reported until a body comes', async () => {
+  const watchers = [path, ...others].map((one) => watchWith(client, one));
+  await Promise.all(watchers.map((watcher) => watcher.next()));
+  const delays: Refusal[] = [];
+  const waiting = watchWith(client, `${environment}/builds`, { onDelayed: (error) => void delays.push(error) });
+  const code = 'TOO_MANY_WATCHERS';
+  await waitFor(() => delays.length > 1, 'two refusals');
+  expect(delays[0]).toMatchObject({ code, message: expect.any(String) });
+  expect([waiting.bodies, waiting.errors]).toEqual([[], []]);
+  watchers[0]?.stop();
+  await waiting.next();
 });
 
 describe('client: two watchers of one path', () => {
