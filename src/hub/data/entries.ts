@@ -2,14 +2,13 @@ import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Refusal, Watched } from '../../client/wire.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
-import { paced } from './frames.ts';
-import { reviewSession, watcher } from './session.ts';
+import { drawInto } from './drawing.ts';
+import { watcher } from './session.ts';
+import { refusalsTo } from './watched.ts';
 
-/** Entries of a log that follow each other, each with its number. */
+/** What a page has read of a log. */
 export interface Entries<Entry> {
-  entries: { number: number; entry: Entry }[];
-  /** How many earlier entries are not kept any more. */
-  dropped: number;
+  entries: Entry[];
   has_begun: boolean;
   /** Whether there are as many entries as the page keeps, so that later ones are not read. */
   is_full: boolean;
@@ -28,7 +27,7 @@ interface EntriesOptions<Path extends Watchable, Entry> {
   read(body: Answer<Path, 'get'>): Entry[];
 }
 
-const NONE = { entries: [], dropped: 0, has_begun: false, is_full: false };
+const NONE = { entries: [], has_begun: false, is_full: false };
 
 /** Watches a log while the component is shown. */
 export function useEntries<Path extends Watchable, Entry>(
@@ -39,32 +38,24 @@ export function useEntries<Path extends Watchable, Entry>(
   const known = useMemo(() => signal<Entries<Entry>>(NONE), [address]);
   useEffect(() => {
     if (address === undefined) return undefined;
-    const frames = paced(known);
-    let latest = known.value;
-    const show = (next: Entries<Entry>) => {
-      latest = next;
-      frames.show(next);
-    };
+    const drawing = drawInto(known);
     const add = (body: Answer<Path, 'get'>) => {
-      const { entries, dropped } = latest;
-      const added = read(body).map((entry, index) => ({ number: dropped + entries.length + index, entry }));
-      const all = [...entries, ...added];
-      if (keeps === 'first' && all.length >= entries_max) {
-        stop();
-        show({ entries: all.slice(0, entries_max), dropped, has_begun: true, is_full: true });
-        return;
-      }
-      const kept = all.slice(-entries_max);
-      show({ entries: kept, dropped: dropped + all.length - kept.length, has_begun: true, is_full: false });
+      const all = [...drawing.latest.entries, ...read(body)];
+      const is_full = keeps === 'first' && all.length >= entries_max;
+      if (is_full) stop();
+      const entries = is_full ? all.slice(0, entries_max) : all.slice(-entries_max);
+      drawing.show({ entries, has_begun: true, is_full });
     };
-    const stop = watcher().watch<Answer<Path, 'get'> & Watched>(address, add, {
-      onError: (error) => {
-        reviewSession(error);
-        show({ ...latest, error });
-      },
-    });
+    const stop = watcher().watch<Answer<Path, 'get'> & Watched>(
+      address,
+      add,
+      refusalsTo({
+        show: (error) => drawing.show({ ...drawing.latest, error }),
+        isWaiting: () => !drawing.latest.has_begun,
+      }),
+    );
     return () => {
-      frames.stop();
+      drawing.stop();
       stop();
     };
   }, [address]);

@@ -2,9 +2,8 @@ import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { RowsBody } from '../../client/rows.ts';
 import { type Answer, type Parameters, type Query, toPath, type Watchable } from './api.ts';
-import { paced } from './frames.ts';
-import { reviewSession, watcher } from './session.ts';
-import type { WatchedAnswer } from './watched.ts';
+import { watcher } from './session.ts';
+import { showAnswers, type WatchedAnswer } from './watched.ts';
 
 /** Paths of large lists, of which a page watches a window. */
 type Listed = { [Path in Watchable]: Answer<Path, 'get'> extends { row_id: string } ? Path : never }[Watchable];
@@ -31,22 +30,14 @@ export function useRows<Path extends Listed>(
   useEffect(() => {
     if (address === undefined) return undefined;
     const from = Number(query.from ?? 0);
-    const frames = paced(known);
-    const end = watcher().watchRows<RowsBody<object>>(
-      address,
-      // The path says what its rows are.
-      (body) => frames.show({ is: 'here', body: { ...body, from } as unknown as Rows<Path> }),
-      {
-        onError: (error) => {
-          reviewSession(error);
-          frames.show({ is: 'refused', error });
-        },
-      },
+    return showAnswers(known, (show, options) =>
+      watcher().watchRows<RowsBody<object>>(
+        address,
+        // The path says what its rows are.
+        (body) => show({ ...body, from } as unknown as Rows<Path>),
+        options,
+      ),
     );
-    return () => {
-      frames.stop();
-      end();
-    };
   }, [address]);
   return known;
 }

@@ -164,7 +164,7 @@ function Usage({ id, resources }: { id: string; resources: Server['resources'] }
     parameters: { ...environment, server_id: id },
     entries_max: MINUTES,
     read: (body) => body.samples,
-  }).value.entries.map(({ entry }) => entry);
+  }).value.entries;
   const last = samples.at(-1);
   if (!last) return <span class="quiet">after its first minute</span>;
   const cpu = `${(last.cpu / THOUSANDTHS).toFixed(2)} of ${(resources.cpu / THOUSANDTHS).toFixed(2)} cores`;

@@ -128,7 +128,7 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
   const streams = STREAMS.filter((name) => wanted === undefined || wanted === name).map((name) => ({
     ...of[name],
     name,
-    lines: of[name].entries.map(({ entry }) => entry),
+    lines: of[name].entries,
   }));
   const error = streams.find((stream) => stream.error)?.error;
   if (error) return <Notice error={error} />;
@@ -193,7 +193,7 @@ function useFound(parameters: LogProps['parameters'], stream: LogStream, text: s
   const is_begun = text !== '' && end_line !== undefined;
   const query = { stream, search_text: text, first_line: String(end_line ?? 0) };
   const later = useStream(is_begun ? parameters : undefined, query, 'latest').value;
-  return { ...found, stream, lines: [...found.lines, ...later.entries.map(({ entry }) => entry)] };
+  return { ...found, stream, lines: [...found.lines, ...later.entries] };
 }
 
 function SearchProgress({ of, is_done }: { of: Search[]; is_done: boolean }) {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { signal } from '@preact/signals';
-import { paced } from '../../src/hub/data/frames.ts';
+import { drawInto } from '../../src/hub/data/drawing.ts';
 import { waitFor } from '../support/wait.ts';
 
 let frames: (() => void)[] = [];
@@ -25,7 +25,7 @@ afterEach(() => {
 
 test('hub: changes that follow each other quickly are shown as one, the latest, after a pause', async () => {
   const shown = signal(0);
-  const { show, stop } = paced(shown);
+  const { show, stop } = drawInto(shown);
   show(1);
   draw();
   expect(shown.value).toBe(1);
