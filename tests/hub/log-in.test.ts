@@ -70,15 +70,19 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     const link = await chromium.linkTo('/');
     await using opened = await chromium.openPage();
     const { page } = opened;
-    for (const [path, address, status, code] of [
-      ['**/hub/session', link, 503, 'DATABASE_UNAVAILABLE'],
-      ['**/hub/session/token', `${muster.config.public_url}/`, 503, 'DATABASE_UNAVAILABLE'],
-      ['**/hub/session/token', `${muster.config.public_url}/`, 500, 'ERROR'],
+    const home = `${muster.config.public_url}/`;
+    const away = JSON.stringify({ code: 'DATABASE_UNAVAILABLE' });
+    for (const [path, address, status, body] of [
+      ['**/hub/session', link, 503, away],
+      ['**/hub/session/token', home, 503, away],
+      ['**/hub/session/token', home, 500, JSON.stringify({ code: 'ERROR' })],
+      // A proxy that logs people in answers with a page of its own.
+      ['**/hub/session/token', home, 200, '<!doctype html><title>Log in</title>'],
     ] as const) {
       const is_away = Promise.withResolvers<void>();
       await page.route(path, (route) => {
         is_away.resolve();
-        return route.fulfill({ status, body: JSON.stringify({ code }) });
+        return route.fulfill({ status, body });
       });
       await page.goto(address);
       await is_away.promise;

@@ -6,7 +6,7 @@ const AWAY = [502, 503, 504];
 const RETRY_AFTER_MS = 2_000;
 /** How long a request may take. A connection that has died silently gives no answer, and no failure for minutes. */
 const WITHIN_MS = {
-  /** More than the 50 s after which a service answers by default. A page sends it again. */
+  /** Longer than a service takes by default (50 s). A page repeats a read, so it need not wait for the longest answer. */
   read: 60_000,
   /** A page cannot tell whether a change without an answer was made, so it waits for longer than a service takes. */
   change: ANSWER_WITHIN_MS,
@@ -38,7 +38,7 @@ export class Refused extends Error {
   }
 }
 
-/** A request without an answer of the service: it is away, or the network is. */
+/** A request without an answer of the service: it is away, or the network is, or a proxy has answered for it. */
 export class Unreachable extends Error {
   constructor(options?: ErrorOptions) {
     super('The service does not answer. Try again when it does.', options);
@@ -100,9 +100,11 @@ export async function request<Answer>(method: string, path: string, options: Req
     signal: AbortSignal.any([AbortSignal.timeout(answer_within_ms), ...(until ? [until] : [])]),
   });
   const answer = parse(text);
+  // The service always answers with JSON, and a refusal of it has a code. The rest is of a proxy: for a service that is away,
+  // or to log people in.
+  const is_of_proxy = status < 400 ? answer === undefined : AWAY.includes(status) && answer?.code === undefined;
+  if (is_of_proxy) throw new Unreachable();
   if (status < 400) return answer as Answer;
-  // A proxy answers for a service that is away. The service itself always gives a code.
-  if (AWAY.includes(status) && answer?.code === undefined) throw new Unreachable();
   throw new Refused(status, answer ?? {});
 }
 
