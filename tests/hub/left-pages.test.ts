@@ -9,6 +9,8 @@ import { waitFor } from '../support/wait.ts';
 
 const muster = shareService();
 const chromium = shareChromium(muster);
+/** An upload reads its file by such parts. */
+const PART_BYTES = 8 * 1024 ** 2;
 
 /** Lets each read of a path fail, as if the service were away. Returns the function that counts the attempts. */
 async function failReads(page: Page, path: string): Promise<() => number> {
@@ -167,6 +169,44 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a page that was left', () => 
     version_held.release();
     await page.getByText(/^The version .+ was created\.$/).waitFor();
     expect(page.url()).toBe(at('changes'));
+    expect(problems).toEqual([]);
+  });
+
+  test('an upload that was stopped reads no further part of its file', async () => {
+    const game = await makeControlledGame(muster);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.openPage();
+    const { page, problems } = opened;
+    // The first part is read when the test says so.
+    await page.addInitScript((part_bytes) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const held = { reads: 0, release: resolve };
+      const read = Blob.prototype.arrayBuffer;
+      Blob.prototype.arrayBuffer = async function (this: Blob) {
+        if (this.size === part_bytes) {
+          held.reads += 1;
+          await promise;
+        }
+        return await read.call(this);
+      };
+      Object.assign(globalThis, { held });
+    }, PART_BYTES);
+    const countReads = () => page.evaluate(() => (globalThis as unknown as { held: { reads: number } }).held.reads);
+    const upload = async (name: string, size: number) => {
+      const file = { name, mimeType: 'application/x-tar', buffer: Buffer.alloc(size) };
+      await page.getByLabel('File of a game server').setInputFiles(file);
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Command').fill('./server');
+      await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
+    };
+    await page.goto(await chromium.linkTo(`/hub/${answer.game.name_id}/prod/versions`, game.cloud_token));
+    await upload('large.tar', 3 * PART_BYTES);
+    await waitFor(async () => (await countReads()) > 0, 'the first part to be read');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.evaluate(() => (globalThis as unknown as { held: { release(): void } }).held.release());
+    await upload('small.tar', 1_024);
+    await page.getByRole('alert').waitFor();
+    expect(await countReads()).toBe(1);
     expect(problems).toEqual([]);
   });
 

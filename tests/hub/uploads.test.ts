@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { selectFiles } from '../../src/hub/uploads/folder.ts';
+import { pause } from '../../src/hub/uploads/parts.ts';
 import { FILES_MAX } from '../../src/shared/left-out.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
@@ -54,6 +55,10 @@ describe('hub: the files of a folder', () => {
       'data is the data directory of a service',
     );
   });
+});
+
+test('hub: a pause of an upload that was stopped already throws at once', async () => {
+  await expect(pause(60_000, AbortSignal.abort(new Error('stopped')))).rejects.toThrow('stopped');
 });
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {

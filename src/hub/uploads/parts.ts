@@ -72,7 +72,8 @@ async function tryPart(
 }
 
 /** Waits for a time. Throws once the signal is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
   signal.addEventListener(
@@ -83,5 +84,5 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     },
     { once: true },
   );
-  return promise;
+  await promise;
 }

@@ -76,7 +76,8 @@ async function upload(request: UploadRequest, { show, until }: Upload): Promise<
   const total = content.size;
   // The service runs a script by its name: the extension says whether it is TypeScript.
   const how = plan.kind === 'javascript' ? [plan.file.name, ...command] : command;
-  const digest = await digestOf(content, how, counting({ is: 'reading', total }, 0, show));
+  const onRead = counting({ is: 'reading', total }, 0, show);
+  const digest = await digestOf(content, how, { onRead, until });
   until.throwIfAborted();
   const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest, until);
   until.throwIfAborted();
@@ -125,10 +126,15 @@ function counting(
  * Returns a digest of a content and how it is run: that of the digests of all parts, so that no file needs to be in memory.
  * Undefined where a browser has none: on a page without TLS that is not of this machine.
  */
-async function digestOf(content: Blob, how: string[], onRead: (bytes: number) => void): Promise<string | undefined> {
+async function digestOf(
+  content: Blob,
+  how: string[],
+  { onRead, until }: { onRead(bytes: number): void; until: AbortSignal },
+): Promise<string | undefined> {
   if (!isSecureContext) return undefined;
   const digests: BlobPart[] = [JSON.stringify(how)];
   for (let from = 0; from < content.size; from += PART_BYTES) {
+    until.throwIfAborted();
     const part = await content.slice(from, from + PART_BYTES).arrayBuffer();
     digests.push(await crypto.subtle.digest('SHA-256', part));
     onRead(part.byteLength);
