@@ -124,8 +124,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     const number = (await own.getByText('#').textContent()) ?? '';
     expect(number).toMatch(/^#\d+$/);
     expect(await members.getByRole('button', { name: 'Remove' }).count()).toBe(0);
+    // The page may be open at another address of the service than the public one, to which links for other people lead.
+    const public_url = 'https://muster.example';
+    await as_member.page.route('**/cloud/bootstrap', async (route) => {
+      const answer = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...answer, origins: { ...answer.origins, hub: public_url } } });
+    });
     await members.getByRole('button', { name: 'Invite someone' }).click();
     const link = new URL((await members.getByText('/?invite=').textContent()) ?? '');
+    expect(link.origin).toBe(public_url);
     const invited = await makeGuest(muster.api, other);
     await using as_invited = await chromium.open(link.pathname + link.search, invited.token);
     await as_invited.page.getByRole('button', { name: 'Join' }).click();

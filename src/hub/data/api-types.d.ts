@@ -544,6 +544,22 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/cloud/bootstrap': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get: operations['getBootstrap'];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/hub/links': {
     parameters: {
       query?: never;
@@ -2311,6 +2327,33 @@ export interface components {
     CancelMachineDrainRequest: Record<string, never>;
     CancelMachineDrainResponse: {
       machine: components['schemas']['Machine'];
+    };
+    GetBootstrapResponse: {
+      cluster: components['schemas']['ClusterKind'];
+      access: components['schemas']['ClusterAccess'];
+      domains: {
+        cdn: string;
+        job: string;
+        main: string;
+      };
+      origins: {
+        hub: string;
+      };
+      captcha: components['schemas']['SharedCaptcha'];
+      login_methods: {
+        email: boolean;
+        access_token: boolean;
+      };
+      deploy_hash: string;
+    };
+    /** @enum {string} */
+    ClusterKind: 'enterprise' | 'oss';
+    /** @enum {string} */
+    ClusterAccess: 'public' | 'private' | 'development';
+    SharedCaptcha: {
+      turnstile?: {
+        site_key: string;
+      };
     };
     CreateHubLinkRequest: Record<string, never>;
     CreateHubLinkResponse: {
@@ -5407,6 +5450,49 @@ export interface operations {
            *     }
            */
           'application/json': components['schemas']['CancelMachineDrainResponse'];
+        };
+      };
+    };
+  };
+  getBootstrap: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "cluster": "oss",
+           *       "access": "private",
+           *       "domains": {
+           *         "cdn": "sites.example.com",
+           *         "job": "text",
+           *         "main": "play.example.com"
+           *       },
+           *       "origins": {
+           *         "hub": "https://play.example.com"
+           *       },
+           *       "captcha": {
+           *         "turnstile": {
+           *           "site_key": "10000000-ffff-ffff-ffff-000000000001"
+           *         }
+           *       },
+           *       "login_methods": {
+           *         "email": true,
+           *         "access_token": true
+           *       },
+           *       "deploy_hash": "0.1.0"
+           *     }
+           */
+          'application/json': components['schemas']['GetBootstrapResponse'];
         };
       };
     };

@@ -3,9 +3,11 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, post } from '../data/api.ts';
 import { bearer } from '../data/bearer.ts';
 import { hrefOf } from '../data/router.ts';
+import { callApi } from '../data/session.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 
+const BOOTSTRAP = '/cloud/bootstrap';
 const INVITES = '/group/groups/{group_id}/invites';
 const RESOLVE = '/group/groups/{group_id}/join-request/{identity_id}';
 const LEAVE = '/group/groups/{group_id}/leave';
@@ -18,13 +20,16 @@ type Group = Answer<'/group/groups/{group_id}/profile', 'get'>['group'];
 /** The members of the group that owns the game. Every member can invite people; the owner can remove members. */
 export function Members({ group }: { group: Group }) {
   const { group_id, display_name, members, owner_identity_id } = group;
-  const code = useSignal('');
+  const link = useSignal('');
   const { is_busy, act } = useAction();
   const own_id = bearer.value?.is === 'person' ? bearer.value.identity_id : undefined;
   if (own_id === undefined) return null;
   const invite = () =>
     act(undefined, async () => {
-      code.value = (await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS })).code;
+      // Where this page is open may lead to nothing elsewhere. Not `get`, which repeats until it is answered.
+      const { origins } = await callApi<Answer<typeof BOOTSTRAP, 'get'>>('GET', BOOTSTRAP);
+      const { code } = await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS });
+      link.value = `${origins.hub}${hrefOf({}, { invite: code })}`;
     });
   const kick = (identity_id: string, name: string) =>
     act(`${name} is no longer a member.`, () => post(KICK, { group_id, identity_id }, {}));
@@ -65,10 +70,10 @@ export function Members({ group }: { group: Group }) {
           </Confirm>
         )}
       </div>
-      {code.value !== '' && (
+      {link.value !== '' && (
         <div class="stack">
           <p>For a week, the first person who opens this link, logged in here, and joins becomes a member:</p>
-          <Copyable text={`${location.origin}${hrefOf({}, { invite: code.value })}`} />
+          <Copyable text={link.value} />
         </div>
       )}
     </section>
