@@ -125,6 +125,24 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     await log.getByText('a warning').waitFor();
   });
 
+  test('a search whose new lines end says why', async () => {
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    const error = { code: 'SERVERS_SERVER_NOT_FOUND', message: 'There is no such server.' };
+    await page.routeWebSocket('**/watch', (socket) => {
+      const service = socket.connectToServer();
+      socket.onMessage((message) => {
+        const { type, id, path: watched = '' } = JSON.parse(String(message));
+        if (type === 'subscribe' && watched.includes('search_text')) {
+          socket.send(JSON.stringify({ type: 'error', id, error }));
+        } else service.send(message);
+      });
+      service.onMessage((message) => socket.send(message));
+    });
+    await page.goto(await chromium.linkTo(`${path}/lobbies/${lobby_id}?search=line+77`, game.cloud_token));
+    await page.getByRole('alert').getByText(error.message).waitFor();
+  });
+
   test('a log that is opened at a line keeps it, however much follows; later lines are there on demand', async () => {
     const long = await makeControlledGame(muster, { source: LONG_SOURCE });
     const { body } = await find(muster, long);

@@ -193,10 +193,11 @@ function useFound(parameters: LogProps['parameters'], stream: LogStream, text: s
   const is_begun = text !== '' && end_line !== undefined;
   const query = { stream, search_text: text, first_line: String(end_line ?? 0) };
   const later = useStream(is_begun ? parameters : undefined, query, 'latest').value;
-  return { ...found, stream, lines: [...found.lines, ...later.entries] };
+  const error = found.error ?? later.error;
+  return { ...found, ...(error && { error }), stream, lines: [...found.lines, ...later.entries] };
 }
 
-function SearchProgress({ of, is_done }: { of: Search[]; is_done: boolean }) {
+function SearchProgress({ of, is_done }: { of: Pick<Search, 'from_line' | 'end_line'>[]; is_done: boolean }) {
   const total = of.reduce((sum, { end_line = 0 }) => sum + end_line, 0);
   const left = of.reduce((sum, { end_line, from_line }) => sum + (end_line === undefined ? 0 : from_line), 0);
   const searched = total - left;
