@@ -61,6 +61,29 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     expect(problems).toEqual([]);
   });
 
+  test('of more than fit into an answer, the newest are listed and all are counted', async () => {
+    const game = await makeControlledGame(muster);
+    await seatOf(find(muster, game));
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    // Copies of the running one, whose rows are as long as rows may be. The answer has 8 MiB at most.
+    await muster.database.transact(async (tx) => {
+      await touch(tx, [topics.serversOf(game.namespace_id)]);
+      await tx.execute(sql`
+        insert into servers select (jsonb_populate_record(server, jsonb_build_object(
+          'server_id', gen_random_uuid(), 'created_at', server.created_at - number * interval '1 minute',
+          'environment', jsonb_build_object('FILLING', repeat('x', 300000))
+        ))).*
+        from servers as server, generate_series(1, 40) as number where server.namespace_id = ${game.namespace_id}`);
+    });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/servers`, game.cloud_token);
+    const { page, problems } = opened;
+    const listed = (await page.getByText('are listed and searched.').textContent()) ?? '';
+    const [count = ''] = /\d+/.exec(listed) ?? [];
+    await page.getByText(`${count} of 41`, { exact: true }).waitFor();
+    expect(Number(count)).toBeLessThan(41);
+    expect(problems).toEqual([]);
+  });
+
   test('all ended ones are listed, page by page, and can be filtered by a tag', async () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));

@@ -9,7 +9,7 @@ export const LOBBIES = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchma
 export type LobbyRow = NonNullable<Answer<typeof LOBBIES, 'get'>['rows']>[number];
 export type LobbySummary = Answer<typeof LOBBIES, 'get'>['summary'];
 
-/** What the service says of lobbies without sending any. */
+/** What the service says of a list without sending any row. */
 export const SUMMARY_ONLY: Query = { count: '0' };
 
 /** How many rows a page watches, and how many of them are above the window. The range moves in steps, not with each row. */

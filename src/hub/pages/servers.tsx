@@ -1,4 +1,5 @@
 import type { Answer } from '../data/api.ts';
+import { SUMMARY_ONLY } from '../data/lobbies.ts';
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { hrefOf, search, setFilter } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
@@ -12,6 +13,8 @@ import { useIsWide } from '../parts/width.ts';
 
 const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
 const ROWS = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
+/** An answer of the service has at least this many servers, if there are as many: 8 MiB of rows of 330 KB. */
+const SERVERS_THAT_FIT = 25;
 /** Servers on a page of those that end or have ended. */
 const PAGE_COUNT = 100;
 const STATUSES = {
@@ -50,10 +53,11 @@ export function ServersPage() {
   );
 }
 
-/** All servers that start or run. */
+/** The servers that start or run: the newest ones, as many as fit into an answer of the service. */
 function RunningServers() {
-  const { environment } = useNamespace();
+  const { scope, environment } = useNamespace();
   const watched = useWatched(SERVERS, environment).value;
+  const counted = useRows(ROWS, scope, SUMMARY_ONLY).value;
   if (watched.is === 'refused') return <Notice error={watched.error} />;
   const servers = watched.is === 'here' ? watched.body.servers : [];
   const shown = servers.filter(isWanted).map(({ id, tags, datacenter, created_at, ...server }) => ({
@@ -63,11 +67,15 @@ function RunningServers() {
     created_at,
     status: server.started_at === undefined ? STATUSES.starting : STATUSES.running,
   }));
-  const counts = watched.is === 'here' ? `${shown.length} of ${servers.length}` : 'Loading …';
+  const { starting = 0, running = 0 } = counted.is === 'here' ? counted.body.summary : {};
+  const is_cut = servers.length >= SERVERS_THAT_FIT && servers.length < starting + running;
+  const total = is_cut ? starting + running : servers.length;
+  const counts = watched.is === 'here' ? `${shown.length} of ${total}` : 'Loading …';
   return (
     <>
       <Filters counts={counts} />
       {watched.is === 'here' && servers.length === 0 && <NoServers />}
+      {is_cut && <p class="quiet">Only the newest {servers.length} are listed and searched.</p>}
       {servers.length > 0 && <ServerList of={shown} none="No server matches these filters." />}
     </>
   );
