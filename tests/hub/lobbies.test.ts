@@ -101,6 +101,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     });
     await page.getByLabel('Status').selectOption('');
     await page.getByRole('link', { name: lobby_id.slice(-12) }).waitFor();
+    // Values that no lobby has any more stay in sight.
+    await page.goto(`${muster.config.public_url}${path}?mode=trio`);
+    await page.getByText('No lobby matches these filters.').waitFor();
+    expect(await page.getByLabel('Game mode').inputValue()).toBe('trio');
   });
 
   test("another tenant's token sees neither the game nor its lobbies", async () => {

@@ -21,7 +21,7 @@ import { useTitle } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
-import { Choice, TextFilter } from '../parts/filters.tsx';
+import { Choice, TextFilter, withChosen } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Seats } from '../parts/seats.tsx';
@@ -93,8 +93,8 @@ interface LobbyListProps {
 function LobbyList({ of: { rows, from, matching, summary }, onScrolledTo }: LobbyListProps) {
   const { game } = useNamespace();
   const is_wide = useIsWide();
-  const modes = Object.keys(summary.game_modes).sort();
-  const regions = Object.keys(summary.regions).sort();
+  const modes = withChosen(Object.keys(summary.game_modes), search.value.get('mode') ?? '');
+  const regions = withChosen(Object.keys(summary.regions), search.value.get('region') ?? '');
   return (
     <>
       <div class="row filters">

@@ -3,7 +3,7 @@ import { shortId, useNamespace } from '../data/namespaces.ts';
 import { describeRequest, type Receipt } from '../data/receipts.ts';
 import { goTo, hrefOf, search } from '../data/router.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
-import { Choice } from '../parts/filters.tsx';
+import { Choice, withChosen } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Age } from '../parts/time.tsx';
@@ -27,9 +27,10 @@ export function ReceiptsPage() {
   useTitle(() => `Why · ${namespace.name_id} · ${game.display_name} · Muster`);
   if (watched.is === 'refused') return <Notice error={watched.error} />;
   const receipts = watched.is === 'here' ? watched.body.receipts : [];
-  const codes = [
-    ...new Set([...receipts.flatMap(({ outcome }) => outcome.code ?? []), ...(code ? [code] : [])]),
-  ].sort();
+  const codes = withChosen(
+    receipts.flatMap(({ outcome }) => outcome.code ?? []),
+    code,
+  );
   return (
     <>
       <div class="head">

@@ -31,6 +31,11 @@ export function Choice({ name, label, options, none = 'all', removes }: ChoicePr
   );
 }
 
+/** Returns the values of a choice in order, also one that was chosen while there was something with it. */
+export function withChosen(values: string[], chosen: string): string[] {
+  return [...new Set(chosen === '' ? values : [...values, chosen])].sort();
+}
+
 /** A filter that is a text. The address keeps it. */
 export function TextFilter({ name, label }: { name: string; label: string }) {
   return (
