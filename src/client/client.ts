@@ -54,8 +54,8 @@ export class Client {
   /** Whether the last request for a token failed. */
   #is_without_token = false;
   #socket: WatchSocket | undefined;
-  /** True from the request for a token until the socket ends. */
-  #is_connecting = false;
+  /** True from the request for a token until the socket of that attempt ends. */
+  #has_attempt = false;
   /** Number of sockets in a row that ended before a useful frame. */
   #failures = 0;
   #pause: Pause | undefined;
@@ -147,11 +147,11 @@ export class Client {
         socket.subscribe(stream);
       } else if (may_poll && !stream.poll_in_progress) void this.#poll(stream);
     }
-    if (!this.#is_connecting && this.#pause === undefined && this.#hasSockets()) void this.#connect();
+    if (!this.#has_attempt && this.#pause === undefined && this.#hasSockets()) void this.#connect();
   }
 
   async #connect(): Promise<void> {
-    this.#is_connecting = true;
+    this.#has_attempt = true;
     try {
       const token = await this.#getToken();
       if (this.#isClosed()) return;
@@ -165,18 +165,18 @@ export class Client {
         },
         onBody: (stream, body) => this.#deliver(stream, body),
         onRefused: (stream, error, retry_after_ms) => this.#onRefused(stream, error, retry_after_ms),
-        onEnd: (end) => this.#lose(end),
+        onEnd: (end) => this.#onSocketEnd(end),
       });
     } catch {
       // There is no token, which was reported, or a socket cannot send it, which polls will report.
-      this.#lose({ code: CLOSE.lost, was_open: false, was_useful: false, retry_after_ms: 0 });
+      this.#onSocketEnd({ code: CLOSE.lost, was_open: false, was_useful: false, retry_after_ms: 0 });
     }
   }
 
-  /** Opens another socket after a pause. Polls until then if several sockets have failed. */
-  #lose({ code, was_open, was_useful, retry_after_ms }: SocketEnd): void {
+  /** Notes the end of a socket, and opens another one after a pause. Polls until then if several sockets have failed. */
+  #onSocketEnd({ code, was_open, was_useful, retry_after_ms }: SocketEnd): void {
     this.#socket = undefined;
-    this.#is_connecting = false;
+    this.#has_attempt = false;
     if (was_open && !this.#isClosed()) callBack(() => this.#options.onConnection?.(false));
     // The callback may have closed the client.
     if (this.#isClosed()) return;
@@ -296,7 +296,11 @@ export class Client {
     if (this.#token) return this.#token;
     // A token from a file may end with a line break, which no header can have.
     const requested = (async () => (typeof token === 'function' ? await token() : token)?.trim())();
-    const limited = within(this.#timing.poll_within_ms, this.#closed.signal, requested);
+    const limited = within(requested, {
+      what: 'The token',
+      limit_ms: this.#timing.poll_within_ms,
+      signal: this.#closed.signal,
+    });
     this.#token = limited;
     // Current callers get the failure; the next call requests a token again.
     limited.then(

@@ -52,11 +52,19 @@ export function endPause(pause: Pause | undefined): Pause | undefined {
   return undefined;
 }
 
+/** What is waited for, and how long at most. */
+interface Waiting {
+  what: string;
+  limit_ms: number;
+  /** Ends the wait. */
+  signal: AbortSignal;
+}
+
 /** Waits for a promise. Throws if that takes longer than the limit, or the signal is aborted. */
-export async function within<Value>(limit_ms: number, signal: AbortSignal, promise: Promise<Value>): Promise<Value> {
+export async function within<Value>(promise: Promise<Value>, { what, limit_ms, signal }: Waiting): Promise<Value> {
   let end = () => {};
   const ended = new Promise<never>((_, reject) => {
-    end = () => reject(new Error('The promise took too long, or its result is no longer needed.'));
+    end = () => reject(new Error(`${what} did not come within ${limit_ms} ms.`));
   });
   const late = setTimeout(end, limit_ms);
   signal.addEventListener('abort', end);

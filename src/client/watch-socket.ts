@@ -3,7 +3,7 @@ import type { Timing } from './timing.ts';
 import { CLOSE, type Frame, parseFrame, type Refusal, type Watched } from './wire.ts';
 
 /** Callbacks of a socket. */
-export interface SocketEvents {
+interface SocketEvents {
   onOpen(): void;
   onBody(stream: Stream, body: Watched): void;
   /** Called when a subscription was refused, or has ended. */
