@@ -25,7 +25,7 @@ import { TryPage } from './pages/try.tsx';
 import { VersionPage } from './pages/version.tsx';
 import { VersionsPage } from './pages/versions.tsx';
 import { WithNamespace } from './pages/with-namespace.tsx';
-import { Frame } from './parts/frame.tsx';
+import { Layout } from './parts/layout.tsx';
 
 function App() {
   const session = state.value;
@@ -34,9 +34,9 @@ function App() {
   if (session.is === 'out') return <LogInPage reason={session.reason} />;
   if (session.is === 'shared') return <SharedPage key={session.token} />;
   return (
-    <Frame>
+    <Layout>
       <CurrentPage />
-    </Frame>
+    </Layout>
   );
 }
 

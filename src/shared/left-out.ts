@@ -32,13 +32,13 @@ export const FILES_MAX = 50_000;
 export type WhyLeftOut = 'secret' | 'ignored';
 
 /**
- * Returns the function that says why a path is left out, by the content of the folder's ignore file, and returns undefined for
- * one that is deployed. A path is relative to the folder, and that of a directory ends with a slash.
+ * Returns the function that says why a path is left out, and returns undefined for one that is deployed. `ignore_file` is
+ * the content of the folder's ignore file. A path is relative to the folder, and that of a directory ends with a slash.
  */
-export function createRules(own: string): (path: string) => WhyLeftOut | undefined {
+export function createRules(ignore_file: string): (path: string) => WhyLeftOut | undefined {
   // Of several patterns that match, the last one counts.
-  const rules = ignore().add(SECRETS).add(own).add(NEVER);
-  const rules_without_secrets = ignore().add(own).add(NEVER);
+  const rules = ignore().add(SECRETS).add(ignore_file).add(NEVER);
+  const rules_without_secrets = ignore().add(ignore_file).add(NEVER);
   return (path) => {
     if (!rules.ignores(path)) return undefined;
     return rules_without_secrets.ignores(path) ? 'ignored' : 'secret';

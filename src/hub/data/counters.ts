@@ -12,7 +12,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const STORED_WITHIN_MS = 5_000;
 /** The windows that can be shown, with their lengths. */
 export const WINDOWS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
-export type Window = keyof typeof WINDOWS;
+export type CounterWindow = keyof typeof WINDOWS;
 
 /** Lines over time: the start of each step in Unix milliseconds, and the values there. */
 export interface Lines {
@@ -27,7 +27,7 @@ export function latestStep(step_ms: number, now: number): number {
 }
 
 /** Returns the lines of a window that ends with what is stored. The service leaves out steps in which nothing happened. */
-export function linesOf({ step_ms, steps }: Counted, window: Window, now: number): Lines {
+export function linesOf({ step_ms, steps }: Counted, window: CounterWindow, now: number): Lines {
   const by_time = new Map(steps.map((step) => [Date.parse(step.start_ts), step]));
   const last = latestStep(step_ms, now);
   const count = WINDOWS[window] / step_ms;
@@ -43,7 +43,7 @@ export function linesOf({ step_ms, steps }: Counted, window: Window, now: number
 /** Returns the steps that began within the window that ends now. Those of an answer grow older while it is shown. */
 export function stepsWithin<Counts extends Pick<Step, 'start_ts'>>(
   steps: Counts[],
-  window: Window,
+  window: CounterWindow,
   now: number,
 ): Counts[] {
   return steps.filter(({ start_ts }) => now - Date.parse(start_ts) < WINDOWS[window]);

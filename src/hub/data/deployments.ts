@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { run } from './actions.ts';
 import { type Answer, get, put, toPath } from './api.ts';
-import { type Game, type Namespace, versionName } from './namespaces.ts';
+import { type NamespaceOfGame, scopeOf, versionName } from './namespaces.ts';
 import { callApi } from './session.ts';
 import { useUnmountSignal } from './unmount-signal.ts';
 
@@ -14,25 +14,14 @@ const HISTORY = '/cloud/games/{game_id}/namespaces/{namespace_id}/version-histor
 export type Deployment = Answer<typeof HISTORY, 'get'>['versions'][number];
 
 /** The versions that a namespace has had. Empty until they are read. */
-interface Deployments {
+interface DeploymentHistory {
   /** The latest first. */
   deployments: Deployment[];
   error?: Error;
 }
 
-/** A namespace of a game. */
-export interface Target {
-  game: Game;
-  namespace: Namespace;
-}
-
-const scopeOf = ({ game, namespace }: Target) => ({
-  game_id: game.game_id,
-  namespace_id: namespace.namespace_id,
-});
-
 /** Puts a namespace on a version, and offers to undo it. */
-export async function deploy(target: Target, version_id: string): Promise<void> {
+export async function deploy(target: NamespaceOfGame, version_id: string): Promise<void> {
   const { game, namespace } = target;
   const { version_id: before, name_id } = namespace;
   const move = (id: string) => () => put(VERSION, scopeOf(target), { version_id: id });
@@ -49,18 +38,18 @@ export async function deploy(target: Target, version_id: string): Promise<void> 
 }
 
 /** Returns the version that was live before the present one. */
-export function versionBefore({ namespace }: Target, deployments: Deployment[]): string | undefined {
+export function versionBefore({ namespace }: NamespaceOfGame, deployments: Deployment[]): string | undefined {
   return deployments.find(({ version_id }) => version_id !== namespace.version_id)?.version_id;
 }
 
 /** Reads the versions that a namespace has had, again after each deploy; none while the namespace is not known. */
-export function useDeployments(target: Target | undefined): Deployments {
-  const known = useMemo(() => signal<Deployments>({ deployments: [] }), [target?.namespace.namespace_id]);
+export function useDeployments(target: NamespaceOfGame | undefined): DeploymentHistory {
+  const known = useMemo(() => signal<DeploymentHistory>({ deployments: [] }), [target?.namespace.namespace_id]);
   const live = target && `${target.namespace.namespace_id} ${target.namespace.version_id}`;
   const unmounted = useUnmountSignal(live);
   useEffect(() => {
     if (!target) return;
-    const showUnlessLeft = (next: Deployments) => {
+    const showUnlessLeft = (next: DeploymentHistory) => {
       if (!unmounted.aborted) known.value = next;
     };
     void get(HISTORY, scopeOf(target), {}, unmounted).then(

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { Answer, Parameters, Query } from './api.ts';
-import { type Rows, useRows } from './rows.ts';
+import { type RowWindow, useRows } from './rows.ts';
 import type { WatchedAnswer } from './watched.ts';
 
 /** The running lobbies of a namespace: a list of which pages watch a window. */
@@ -16,7 +16,7 @@ export const SUMMARY_ONLY: Query = { count: '0' };
 const WATCHED = { count: 150, before: 25, step: 50 };
 
 interface LobbyWindow {
-  watched: Signal<WatchedAnswer<Rows<typeof LOBBIES>>>;
+  watched: Signal<WatchedAnswer<RowWindow<typeof LOBBIES>>>;
   /** Moves the window to where the page is scrolled to: the index of the first row that is needed. */
   moveTo(first: number): void;
 }
@@ -49,7 +49,7 @@ export const STATUS_NAMES = Object.keys(STATUSES) as Status[];
 /** Longer texts are in no id. */
 const ID_LENGTH_MAX = 36;
 
-export interface LobbyFilters {
+interface LobbyFilters {
   text: string;
   mode: string;
   region: string;

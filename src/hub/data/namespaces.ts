@@ -5,12 +5,21 @@ import type { Answer } from './api.ts';
 export type Game = Answer<'/cloud/games/{game_id}', 'get'>['game'];
 export type Namespace = Game['namespaces'][number];
 
-/** The namespace that a page is about. */
-export interface ShownNamespace {
+/** A namespace, with its game. */
+export interface NamespaceOfGame {
   game: Game;
   namespace: Namespace;
-  /** Parameters of the API's paths. */
-  scope: { game_id: string; namespace_id: string };
+}
+
+/** Parameters of the API's paths. */
+interface Scope {
+  game_id: string;
+  namespace_id: string;
+}
+
+/** The namespace that a page is about. */
+interface ShownNamespace extends NamespaceOfGame {
+  scope: Scope;
   environment: { game_id: string; environment_id: string };
 }
 
@@ -21,6 +30,10 @@ export function useNamespace(): ShownNamespace {
   const shown = useContext(NamespaceContext);
   if (!shown) throw new Error('useNamespace is called outside the pages of a namespace');
   return shown;
+}
+
+export function scopeOf({ game: { game_id }, namespace: { namespace_id } }: NamespaceOfGame): Scope {
+  return { game_id, namespace_id };
 }
 
 export function versionName({ versions }: Game, version_id: string): string {

@@ -1,6 +1,9 @@
 import { computed, signal } from '@preact/signals';
 
-/** What an address of the hub shows. `game` and `namespace` are names. */
+/**
+ * What an address of the hub shows, by the parts of its path. `game` and `namespace` are names. On the page of a share link
+ * they are ids, and below a page of the hub's own, such as `~groups`, `namespace` is the part after it.
+ */
 export interface HubPath {
   game?: string;
   namespace?: string;

@@ -11,7 +11,7 @@ type Listed = { [Path in Watchable]: Answer<Path, 'get'> extends { row_id: strin
 type RowOf<Body> = Body extends { rows?: (infer Row)[] } ? Row : never;
 
 /** A window of a list, and the index of its first row. */
-export type Rows<Path extends Listed> = Omit<Answer<Path, 'get'>, 'rows' | 'changes'> & {
+export type RowWindow<Path extends Listed> = Omit<Answer<Path, 'get'>, 'rows' | 'changes'> & {
   rows: RowOf<Answer<Path, 'get'>>[];
   from: number;
 };
@@ -24,9 +24,12 @@ export function useRows<Path extends Listed>(
   path: Path,
   parameters: Parameters<Path> | undefined,
   query: Query,
-): Signal<WatchedAnswer<Rows<Path>>> {
+): Signal<WatchedAnswer<RowWindow<Path>>> {
   const address = parameters && toPath(path, parameters, query);
-  const known = useMemo(() => signal<WatchedAnswer<Rows<Path>>>({ is: 'waiting' }), [path, JSON.stringify(parameters)]);
+  const known = useMemo(
+    () => signal<WatchedAnswer<RowWindow<Path>>>({ is: 'waiting' }),
+    [path, JSON.stringify(parameters)],
+  );
   useEffect(() => {
     if (address === undefined) return undefined;
     const from = Number(query.from ?? 0);
@@ -34,7 +37,7 @@ export function useRows<Path extends Listed>(
       watcher().watchRows<RowsBody<object>>(
         address,
         // The path says what its rows are.
-        (body) => show({ ...body, from } as unknown as Rows<Path>),
+        (body) => show({ ...body, from } as unknown as RowWindow<Path>),
         options,
       ),
     );

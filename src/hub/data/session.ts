@@ -18,7 +18,7 @@ const LOG_IN = '#login=';
 const SHARE = '#share=';
 
 /** What the page knows of its session. */
-export type SessionState =
+type SessionState =
   | { is: 'unknown' }
   | { is: 'in' }
   | { is: 'shared'; token: string }

@@ -17,7 +17,7 @@ const KINDS: Record<string, string> = {
 const WITH_NAMESPACE = ['pub', 'dev'];
 
 /** What a token says of itself. Only the service can tell whether it is accepted. */
-export interface TokenClaims {
+interface TokenClaims {
   /** The text before the first dot. */
   label: string;
   kind: string;

@@ -3,7 +3,7 @@ import type { Answer } from '../data/api.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { COUNTERS, refusalsOf, stepsWithin } from '../data/counters.ts';
 import { REFUSAL_PROBLEMS } from '../data/hints.ts';
-import type { Game, Namespace } from '../data/namespaces.ts';
+import { type NamespaceOfGame, scopeOf } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 import { Refused } from '../data/request.ts';
 import { hrefOf } from '../data/router.ts';
@@ -77,9 +77,8 @@ function GameProblems({ game_id }: { game_id: string }) {
 }
 
 /** Requests for seats in a namespace that were refused within the last hour for reasons that someone can correct. */
-function RefusalProblems({ game, namespace }: { game: Game; namespace: Namespace }) {
-  const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
-  const watched = useWatched(COUNTERS, scope, { window: 'hour' }).value;
+function RefusalProblems({ game, namespace }: NamespaceOfGame) {
+  const watched = useWatched(COUNTERS, scopeOf({ game, namespace }), { window: 'hour' }).value;
   if (watched.is !== 'here') return null;
   const address = { game: game.name_id, namespace: namespace.name_id, page: 'why' };
   return (
@@ -98,9 +97,8 @@ function RefusalProblems({ game, namespace }: { game: Game; namespace: Namespace
 }
 
 /** Game servers of a namespace that crashed within the last hour, by the way in which they ended. */
-function Crashes({ game, namespace }: { game: Game; namespace: Namespace }) {
-  const scope = { game_id: game.game_id, namespace_id: namespace.namespace_id };
-  const watched = useWatched(CRASHES, scope).value;
+function Crashes({ game, namespace }: NamespaceOfGame) {
+  const watched = useWatched(CRASHES, scopeOf({ game, namespace })).value;
   if (watched.is !== 'here') return null;
   const address = { game: game.name_id, namespace: namespace.name_id, page: 'servers' };
   return (

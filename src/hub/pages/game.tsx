@@ -1,5 +1,5 @@
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
-import { type Game, type Namespace, versionName } from '../data/namespaces.ts';
+import { type Game, type NamespaceOfGame, scopeOf, versionName } from '../data/namespaces.ts';
 import { hrefOf } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
@@ -7,6 +7,7 @@ import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { WithGame } from './with-namespace.tsx';
 
+const PAST_LOBBIES = '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies';
 /**
  * How many namespaces are watched: the first ones. Each takes two watches, and two tabs of a person, or of one address,
  * have to stay within 128, the default of MUSTER_WATCHERS_PER_CALLER_MAX.
@@ -58,12 +59,7 @@ function Namespaces({ game }: { game: Game }) {
   );
 }
 
-interface NamespaceProps {
-  game: Game;
-  namespace: Namespace;
-}
-
-function NamespaceCard({ game, namespace, is_watched }: NamespaceProps & { is_watched: boolean }) {
+function NamespaceCard({ game, namespace, is_watched }: NamespaceOfGame & { is_watched: boolean }) {
   const { name_id, display_name, version_id } = namespace;
   return (
     <li class="card pad stack">
@@ -79,8 +75,8 @@ function NamespaceCard({ game, namespace, is_watched }: NamespaceProps & { is_wa
   );
 }
 
-function Players({ game: { game_id }, namespace: { namespace_id } }: NamespaceProps) {
-  const watched = useRows(LOBBIES, { game_id, namespace_id }, SUMMARY_ONLY).value;
+function Players({ game, namespace }: NamespaceOfGame) {
+  const watched = useRows(LOBBIES, scopeOf({ game, namespace }), SUMMARY_ONLY).value;
   if (watched.is === 'refused') return <p class="bad">{watched.error.message}</p>;
   if (watched.is === 'waiting') return <p class="quiet">…</p>;
   const { lobbies, players } = watched.body.summary;
@@ -93,13 +89,8 @@ function Players({ game: { game_id }, namespace: { namespace_id } }: NamespacePr
 }
 
 /** How many of the latest lobbies failed: their server crashed, or did not become ready. */
-function Failures({ game, namespace }: NamespaceProps) {
-  const { namespace_id } = namespace;
-  const { game_id } = game;
-  const past = useWatched('/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies', {
-    game_id,
-    namespace_id,
-  }).value;
+function Failures({ game, namespace }: NamespaceOfGame) {
+  const past = useWatched(PAST_LOBBIES, scopeOf({ game, namespace })).value;
   const lobbies = past.is === 'here' ? past.body.lobbies : [];
   const failed = lobbies.filter(({ status }) => status.stopped?.failed === true);
   const [latest] = failed;

@@ -1,6 +1,14 @@
 import { useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import { COUNTERS, type Counted, linesOf, refusalsOf, stepsWithin, WINDOWS, type Window } from '../data/counters.ts';
+import {
+  COUNTERS,
+  type Counted,
+  type CounterWindow,
+  linesOf,
+  refusalsOf,
+  stepsWithin,
+  WINDOWS,
+} from '../data/counters.ts';
 import { useDeployments } from '../data/deployments.ts';
 import { useNamespace, versionName } from '../data/namespaces.ts';
 import { hrefOf, search } from '../data/router.ts';
@@ -12,8 +20,8 @@ import { now } from '../parts/time.tsx';
 
 const REFUSALS_MAX = 5;
 const MINUTE_MS = 60_000;
-const TEXTS: Record<Window, string> = { hour: 'the last hour', day: 'the last day', week: 'the last week' };
-const OTHERS: Window[] = ['hour', 'week'];
+const TEXTS: Record<CounterWindow, string> = { hour: 'the last hour', day: 'the last day', week: 'the last week' };
+const OTHERS: CounterWindow[] = ['hour', 'week'];
 
 /** Players and lobbies of the namespace over time, with its deploys, and what happened to requests for seats. */
 export function History() {
@@ -42,7 +50,7 @@ export function History() {
   );
 }
 
-function PlayersChart({ of, window }: { of: Counted; window: Window }) {
+function PlayersChart({ of, window }: { of: Counted; window: CounterWindow }) {
   const { game, namespace } = useNamespace();
   const { deployments } = useDeployments({ game, namespace });
   const { times, players, lobbies } = useMemo(() => linesOf(of, window, Date.now()), [of, window]);

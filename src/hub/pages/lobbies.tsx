@@ -15,7 +15,7 @@ import {
 import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
 import { hrefOf, search } from '../data/router.ts';
-import type { Rows as RowsOf } from '../data/rows.ts';
+import type { RowWindow } from '../data/rows.ts';
 import { gameModesOf, useLiveVersion } from '../data/versions.ts';
 import { useTitle } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
@@ -86,7 +86,7 @@ function Summary({ of: { lobbies, players, seats, empty } }: { of: LobbySummary 
 }
 
 interface LobbyListProps {
-  of: RowsOf<typeof LOBBIES>;
+  of: RowWindow<typeof LOBBIES>;
   onScrolledTo(first: number): void;
 }
 

@@ -14,17 +14,17 @@ export function Share({ lobby_id }: { lobby_id?: string }) {
   const dialog = useDialog();
   const url = useSignal('');
   const { act } = useAction();
-  const share = () =>
+  const createLink = () =>
     act(undefined, async () => {
-      const share = await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) });
-      if (dialog.open()) url.value = share.url;
+      const made = await post(SHARES, scope, { ...(lobby_id !== undefined && { lobby_id }) });
+      if (dialog.open()) url.value = made.url;
       else showOutcome({ done: 'A share link was created after you left the page. The settings list it.' });
     });
   if (!may_act.value) return null;
   return (
     <>
       {/* It is not disabled meanwhile, so that it has the focus again after the dialog. */}
-      <button type="button" class={lobby_id === undefined ? '' : 'small'} onClick={() => void share()}>
+      <button type="button" class={lobby_id === undefined ? '' : 'small'} onClick={() => void createLink()}>
         Share
       </button>
       <Dialog of={dialog} title="A link for anyone to look at this">

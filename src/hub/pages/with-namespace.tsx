@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { type Game, NamespaceContext } from '../data/namespaces.ts';
+import { type Game, NamespaceContext, scopeOf } from '../data/namespaces.ts';
 import { useWatched } from '../data/watched.ts';
 import { Notice } from '../parts/notice.tsx';
 import { NotFoundPage } from './not-found.tsx';
@@ -38,9 +38,8 @@ export function WithNamespace({ game_name, name, children }: WithNamespaceProps)
       {(game) => {
         const namespace = game.namespaces.find(({ name_id }) => name_id === name);
         if (!namespace) return <NotFoundPage what={`namespace: ${name}`} />;
-        const { game_id } = game;
-        const { namespace_id } = namespace;
-        const scope = { game_id, namespace_id };
+        const scope = scopeOf({ game, namespace });
+        const { game_id, namespace_id } = scope;
         const environment = { game_id, environment_id: namespace_id };
         return (
           <NamespaceContext.Provider key={namespace_id} value={{ game, namespace, scope, environment }}>

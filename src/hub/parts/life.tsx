@@ -45,7 +45,7 @@ export function Life({ events, is_over }: LifeProps) {
             <time dateTime={new Date(at).toISOString()} title={new Date(at).toLocaleString()}>
               {clockOf(new Date(at))}
             </time>{' '}
-            {name} {at > begin && <span class="quiet">after {textOfDuration(at - begin)}</span>}
+            {name} {at > begin && <span class="quiet">after {exactDurationOf(at - begin)}</span>}
           </li>
         ))}
       </ol>
@@ -57,6 +57,7 @@ function Mark({ kind, share, title }: { kind: string; share: number; title?: str
   return <i class={kind} title={title} style={{ left: `${(100 * share).toFixed(2)}%` }} />;
 }
 
-function textOfDuration(ms: number): string {
+/** Returns a duration in its largest unit; below a second, in milliseconds. */
+function exactDurationOf(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : durationOf(ms);
 }

@@ -3,9 +3,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import { run } from '../data/actions.ts';
 import { is_administrator, may_act } from '../data/bearer.ts';
 import { type Command, selectCommands } from '../data/commands.ts';
-import { type Deployment, deploy, type Target, useDeployments, versionBefore } from '../data/deployments.ts';
+import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
 import { LOBBIES, type LobbyRow } from '../data/lobbies.ts';
-import { shortId, versionName } from '../data/namespaces.ts';
+import { type NamespaceOfGame, scopeOf, shortId, versionName } from '../data/namespaces.ts';
 import { goTo, type HubPath, hrefOf, hub_path } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { logOut } from '../data/session.ts';
@@ -53,7 +53,7 @@ function Commands({ onDone }: { onDone(): void }) {
   const game = watched.is === 'here' ? watched.body.game : undefined;
   const namespace = game?.namespaces.find(({ name_id }) => name_id === hub_path.value.namespace);
   const target = game && namespace && { game, namespace };
-  const scope = target && { game_id: target.game.game_id, namespace_id: target.namespace.namespace_id };
+  const scope = target && scopeOf(target);
   const query = useSignal('');
   const id = query.value.split(/\s+/).find((word) => PART_OF_ID.test(word));
   const running = useRows(LOBBIES, scope, { count: String(LOBBIES_MAX), ...(id !== undefined && { id }) }).value;
@@ -80,21 +80,24 @@ function operatorCommands(): Command[] {
   );
 }
 
-const pathOf = ({ game, namespace }: Target): HubPath => ({ game: game.name_id, namespace: namespace.name_id });
+const pathOf = ({ game, namespace }: NamespaceOfGame): HubPath => ({
+  game: game.name_id,
+  namespace: namespace.name_id,
+});
 
-function pageCommands(target: Target): Command[] {
+function pageCommands(target: NamespaceOfGame): Command[] {
   return TABS.map(([page, text]) =>
     goCommand(text, 'page', { ...pathOf(target), ...(page !== undefined && { page }) }),
   );
 }
 
-function versionCommands(target: Target): Command[] {
+function versionCommands(target: NamespaceOfGame): Command[] {
   return target.game.versions.map(({ version_id, display_name }) =>
     goCommand(display_name, 'version', { ...pathOf(target), page: 'versions', id: version_id }),
   );
 }
 
-function deployCommands(target: Target, deployments: Deployment[]): Command[] {
+function deployCommands(target: NamespaceOfGame, deployments: Deployment[]): Command[] {
   const { game, namespace } = target;
   const before = versionBefore(target, deployments);
   const to = (version_id: string, text: string): Command => ({
@@ -110,7 +113,7 @@ function deployCommands(target: Target, deployments: Deployment[]): Command[] {
   ];
 }
 
-function lobbyCommands(target: Target, { lobby_id, server_id, game_mode_id }: LobbyRow): Command[] {
+function lobbyCommands(target: NamespaceOfGame, { lobby_id, server_id, game_mode_id }: LobbyRow): Command[] {
   const here = pathOf(target);
   return [
     goCommand(`${shortId(lobby_id)} ${game_mode_id}`, 'lobby', { ...here, page: 'lobbies', id: lobby_id }),
@@ -153,7 +156,7 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
   // Commands come and go while the list is open. If the chosen one has gone, none is chosen.
   const at = chosen.value === undefined ? 0 : found.findIndex((command) => command.id === chosen.value);
   useEffect(() => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), [at]);
-  const run = (command: Command | undefined) => {
+  const choose = (command: Command | undefined) => {
     if (!command) return;
     onDone();
     command.run();
@@ -161,7 +164,7 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) chosen.value = found[Math.max(0, Math.min(found.length - 1, at + step))]?.id;
-    else if (event.key === 'Enter') run(found[at]);
+    else if (event.key === 'Enter') choose(found[at]);
     else return;
     event.preventDefault();
   };
@@ -192,7 +195,7 @@ function Choose({ query, commands, here, onDone }: ChooseProps) {
             role="option"
             aria-selected={index === at}
             tabIndex={-1}
-            onClick={() => run(command)}
+            onClick={() => choose(command)}
           >
             <span class="cut">{command.text}</span> <span class="quiet">{command.kind}</span>
           </div>

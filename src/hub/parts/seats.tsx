@@ -11,7 +11,7 @@ interface SeatsProps {
   times?: SeatTime[];
 }
 
-export interface SeatTime {
+interface SeatTime {
   from: string;
   to: string;
 }

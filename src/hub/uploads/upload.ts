@@ -15,7 +15,7 @@ const COMPLETE_UPLOAD = '/cloud/uploads/{upload_id}/complete';
 const MISSING = '/cloud/games/{game_id}/uploads/{upload_id}/requests';
 /** An interrupted upload sends whole parts again. */
 const PART_BYTES = 8 * 1024 ** 2;
-/** The tag by which an interrupted upload is found, as the command line uses it. */
+/** The tag by which an interrupted upload is found. The command line has digests of another form, so it finds its own. */
 const CONTENT_TAG = 'muster-content';
 /** Refusals of a completion that another request goes on with, such as one that lost its connection. */
 const PENDING = ['UPLOAD_BUSY', 'API_REQUEST_TIMEOUT'];
@@ -103,9 +103,9 @@ async function upload(request: UploadRequest, { show, until }: Upload): Promise<
 async function packContent({ plan, command }: UploadRequest, { show, until }: Upload): Promise<Blob> {
   if (plan.kind !== 'folder') return plan.file;
   const total = plan.folder.files.reduce((sum, { file }) => sum + file.size, 0);
-  const own = command[0]?.replace(/^\.\//, '') ?? '';
+  const program = command[0]?.replace(/^\.\//, '') ?? '';
   const onPacked = counting({ is: 'packing', total }, 0, show);
-  return await packFolder(plan.folder, [...plan.programs, own], { onPacked, signal: until });
+  return await packFolder(plan.folder, [...plan.programs, program], { onPacked, signal: until });
 }
 
 /** Shows a step, and returns the function that counts what it has done. */

@@ -10,7 +10,7 @@ import { Palette } from './palette.tsx';
 import { Tabs } from './tabs.tsx';
 
 /** A page below the bar, which says where you are and whether the page is connected, and lets you log out. */
-export function Frame({ children }: { children: ComponentChildren }) {
+export function Layout({ children }: { children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: links bubble up to here, and they take the keyboard
     // biome-ignore lint/a11y/useKeyWithClickEvents: a link that is followed by the keyboard is a click, too
