@@ -1,6 +1,7 @@
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Answer } from './api.ts';
+import { type HubPath, hrefOf } from './router.ts';
 
 export type Game = Answer<'/cloud/games/{game_id}', 'get'>['game'];
 export type Namespace = Game['namespaces'][number];
@@ -30,6 +31,12 @@ export function useNamespace(): ShownNamespace {
   const shown = useContext(NamespaceContext);
   if (!shown) throw new Error('useNamespace is called outside the pages of a namespace');
   return shown;
+}
+
+/** Returns a function that returns the address of a page of the namespace. */
+export function useHref(): (page: Pick<HubPath, 'page' | 'id'>, filters?: Record<string, string>) => string {
+  const { game, namespace } = useNamespace();
+  return (page, filters) => hrefOf({ game: game.name_id, namespace: namespace.name_id, ...page }, filters);
 }
 
 export function scopeOf({ game: { game_id }, namespace: { namespace_id } }: NamespaceOfGame): Scope {

@@ -2,8 +2,8 @@ import type { Answer } from '../data/api.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { useWatched } from '../data/watched.ts';
 import { Notice } from '../parts/notice.tsx';
-import { Scroll } from '../parts/scroll.tsx';
 import { sizeOf } from '../parts/size.ts';
+import { Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 
 const BUILDS = '/cloud/games/{game_id}/builds';
@@ -21,24 +21,11 @@ export function Builds() {
   const { builds } = watched.body;
   if (builds.length === 0) return <p class="quiet">No builds yet.</p>;
   return (
-    <Scroll>
-      <table>
-        <thead>
-          <tr>
-            <th>Build</th>
-            <th>Name</th>
-            <th>Size</th>
-            <th>Age</th>
-            <th>Status</th>
-          </tr>
-        </thead>
-        <tbody>
-          {builds.slice(0, SHOWN_MAX).map((build) => (
-            <BuildRow key={build.build_id} build={build} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table heads={['Build', 'Name', 'Size', 'Age', 'Status']}>
+      {builds.slice(0, SHOWN_MAX).map((build) => (
+        <BuildRow key={build.build_id} build={build} />
+      ))}
+    </Table>
   );
 }
 

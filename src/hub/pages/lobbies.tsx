@@ -12,9 +12,9 @@ import {
   STATUS_NAMES,
   useLobbyWindow,
 } from '../data/lobbies.ts';
-import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
+import { regionName, shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
-import { hrefOf, search } from '../data/router.ts';
+import { search } from '../data/router.ts';
 import type { RowWindow } from '../data/rows.ts';
 import { gameModesOf, useLiveVersion } from '../data/versions.ts';
 import { useTitle } from '../data/watched.ts';
@@ -126,9 +126,10 @@ function LobbyList({ of: { rows, from, matching, summary }, onScrolledTo }: Lobb
 }
 
 function ListedLobby({ lobby }: { lobby: LobbyRow }) {
-  const { game, namespace } = useNamespace();
+  const { game } = useNamespace();
+  const hrefTo = useHref();
   const { lobby_id, game_mode_id, region_id, create_ts, player_count, connected_count, max_players_normal } = lobby;
-  const href = hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id: lobby_id });
+  const href = hrefTo({ page: 'lobbies', id: lobby_id });
   return (
     <div class="lobby">
       <a class="mono" href={href}>

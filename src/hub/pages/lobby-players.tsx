@@ -3,8 +3,10 @@ import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { Confirm } from '../parts/confirm.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Json } from '../parts/json.tsx';
 import { Seats } from '../parts/seats.tsx';
+import { Section } from '../parts/section.tsx';
+import { Table } from '../parts/table.tsx';
 import { Age, Countdown } from '../parts/time.tsx';
 
 const PLAYER = '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}';
@@ -30,54 +32,51 @@ export function LobbySeats({ lobby: { players, max_players_normal } }: { lobby: 
   );
 }
 
+/** The state that a lobby has set, if it has. */
+export function LobbyState({ of }: { of: unknown }) {
+  if (of === undefined) return null;
+  return (
+    <Section title="State">
+      <Json of={of} label="State of the lobby" />
+    </Section>
+  );
+}
+
 /** The players who have a seat in a lobby. */
 export function LobbyPlayers({ lobby }: { lobby: LobbyDetails }) {
   if (lobby.stop_ts !== undefined) return null;
   const { players } = lobby;
   return (
-    <section class="stack" aria-label="Players">
-      <h2>Players</h2>
+    <Section title="Players">
       {players.length === 0 ? (
         <p class="quiet">All seats are free.</p>
       ) : (
-        <Scroll>
-          <table>
-            <thead>
-              <tr>
-                <th>Player</th>
-                <th>Has the seat since</th>
-                <th>Status</th>
-                {may_act.value && <th />}
-              </tr>
-            </thead>
-            <tbody>
-              {players.map(({ player_id, create_ts, connect_ts, seat_deadline_ts }) => (
-                <tr key={player_id}>
-                  <td class="mono">{shortId(player_id)}</td>
-                  <td>
-                    <Age of={create_ts} />
-                  </td>
-                  <td>
-                    {connect_ts !== undefined ? (
-                      <span class="badge good">connected</span>
-                    ) : (
-                      <span class="badge warn">
-                        reserved{seat_deadline_ts !== undefined && <Countdown to={seat_deadline_ts} />}
-                      </span>
-                    )}
-                  </td>
-                  {may_act.value && (
-                    <td>
-                      <Kick lobby_id={lobby.lobby_id} player_id={player_id} />
-                    </td>
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
+        <Table heads={['Player', 'Has the seat since', 'Status', ...(may_act.value ? ['.Actions'] : [])]}>
+          {players.map(({ player_id, create_ts, connect_ts, seat_deadline_ts }) => (
+            <tr key={player_id}>
+              <td class="mono">{shortId(player_id)}</td>
+              <td>
+                <Age of={create_ts} />
+              </td>
+              <td>
+                {connect_ts !== undefined ? (
+                  <span class="badge good">connected</span>
+                ) : (
+                  <span class="badge warn">
+                    reserved{seat_deadline_ts !== undefined && <Countdown to={seat_deadline_ts} />}
+                  </span>
+                )}
+              </td>
+              {may_act.value && (
+                <td>
+                  <Kick lobby_id={lobby.lobby_id} player_id={player_id} />
+                </td>
+              )}
+            </tr>
+          ))}
+        </Table>
       )}
-    </section>
+    </Section>
   );
 }
 

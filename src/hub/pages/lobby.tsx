@@ -1,14 +1,12 @@
 import { useDeployments } from '../data/deployments.ts';
 import { eventsOfDeployments, eventsOfVisits, VISITS } from '../data/lobby-life.ts';
-import { regionName, shortId, useNamespace, versionName } from '../data/namespaces.ts';
-import { hrefOf } from '../data/router.ts';
+import { regionName, shortId, useHref, useNamespace, versionName } from '../data/namespaces.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Facts } from '../parts/facts.tsx';
-import { Json } from '../parts/json.tsx';
 import { Life } from '../parts/life.tsx';
 import { Log } from '../parts/log.tsx';
 import { LobbyActions, LobbyBadges } from './lobbies.tsx';
-import { type LobbyDetails, LobbyPlayers, LobbySeats } from './lobby-players.tsx';
+import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby-players.tsx';
 import { RefusedPage } from './refused.tsx';
 import { addressOf, Ending } from './server.tsx';
 import type { Server } from './servers.tsx';
@@ -91,12 +89,7 @@ export function LobbyPage({ id }: { id: string }) {
         ]}
       />
       {detailed && <LobbyPlayers lobby={detailed} />}
-      {detailed?.state !== undefined && (
-        <section class="stack" aria-label="State">
-          <h2>State</h2>
-          <Json of={detailed.state} label="State of the lobby" />
-        </section>
-      )}
+      <LobbyState of={detailed?.state} />
       {server && <Log parameters={{ ...environment, server_id: server.id }} since={server.created_at} />}
     </>
   );
@@ -118,13 +111,13 @@ function VersionLink({ version_id }: { version_id: string }) {
 }
 
 function ServerLink({ server }: { server: Server | undefined }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   if (!server) return <span class="quiet">removed</span>;
   const { id, network } = server;
   const addresses = Object.values(network.ports).map(addressOf);
   return (
     <>
-      <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
+      <a class="mono" href={hrefTo({ page: 'servers', id })}>
         {shortId(id)}
       </a>{' '}
       <code class="quiet">{addresses.filter((address) => address !== undefined).join(' ')}</code>

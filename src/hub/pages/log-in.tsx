@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { logInWith } from '../data/session.ts';
-import icon from '../icon.svg';
 import { Copyable } from '../parts/copyable.tsx';
+import { LogInLayout } from '../parts/log-in-layout.tsx';
 import { Notice } from '../parts/notice.tsx';
 
 /** Says how to log in, to a browser without a session. */
@@ -20,10 +20,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
     });
   };
   return (
-    <main class="log-in">
-      <h1 class="row">
-        <img src={icon} width={32} height={32} alt="" /> Muster
-      </h1>
+    <LogInLayout>
       {reason !== undefined && <Notice error={{ message: reason }} />}
       <div class="card pad stack">
         <p>Get a link that opens this page logged in. It works once.</p>
@@ -50,6 +47,6 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
         </div>
         {failure.value && <Notice error={failure.value} />}
       </form>
-    </main>
+    </LogInLayout>
   );
 }

@@ -1,9 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { showOutcome, useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace } from '../data/namespaces.ts';
+import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { addressOf, requestSeat, type Seat } from '../data/players.ts';
-import { hrefOf } from '../data/router.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { type GameMode, gameModesOf, useGameMode, useLiveVersion } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
@@ -92,13 +91,13 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
 }
 
 function NewSeat({ seat }: { seat: Seat }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   const { lobby_id } = seat.lobby;
   const address = addressOf(seat);
   return (
     <>
       <p>
-        <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id: lobby_id })}>
+        <a href={hrefTo({ page: 'lobbies', id: lobby_id })}>
           Lobby <span class="mono">{shortId(lobby_id)}</span>
         </a>
       </p>

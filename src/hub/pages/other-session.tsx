@@ -1,12 +1,9 @@
-import icon from '../icon.svg';
+import { LogInLayout } from '../parts/log-in-layout.tsx';
 
 /** Asks before a link replaces the session of another bearer. */
 export function OtherSessionPage({ answer }: { answer(replaces_session: boolean): void }) {
   return (
-    <main class="log-in">
-      <h1 class="row">
-        <img src={icon} width={32} height={32} alt="" /> Muster
-      </h1>
+    <LogInLayout>
       <div class="card pad stack">
         <p>This link logs you in as someone else, in all tabs of this browser.</p>
         <p class="quiet">Log in only if you or someone you trust created the link.</p>
@@ -19,6 +16,6 @@ export function OtherSessionPage({ answer }: { answer(replaces_session: boolean)
           </button>
         </div>
       </div>
-    </main>
+    </LogInLayout>
   );
 }

@@ -4,18 +4,19 @@ import { PASSED_OVER } from '../../shared/receipt-texts.ts';
 import { useAction } from '../data/actions.ts';
 import { get } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace, versionName } from '../data/namespaces.ts';
+import { shortId, useHref, useNamespace, versionName } from '../data/namespaces.ts';
 import { repeatRequest } from '../data/players.ts';
 import { describeRequest, errorHref, type Receipt, stagesOf } from '../data/receipts.ts';
 import { Refused } from '../data/request.ts';
-import { goTo, hrefOf } from '../data/router.ts';
+import { goTo } from '../data/router.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { useTitle } from '../data/watched.ts';
 import { Bars } from '../parts/bars.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { OutboundExchange } from '../parts/outbound-exchange.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Section } from '../parts/section.tsx';
+import { Table } from '../parts/table.tsx';
 import { Age } from '../parts/time.tsx';
 import { RefusedPage } from './refused.tsx';
 import { LobbyLink } from './servers.tsx';
@@ -79,7 +80,7 @@ export function ReceiptPage({ id }: { id: string }) {
 
 /** Leads to the form that asks the verification server again, filled in as this request was. */
 function TryVerification({ receipt: { kind, request, verification } }: { receipt: Receipt }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   if (!verification || !may_act.value) return null;
   const { tags, players, max_players } = request;
   const lobby_id = verification.lobby_id ?? request.lobby_id;
@@ -93,9 +94,7 @@ function TryVerification({ receipt: { kind, request, verification } }: { receipt
   };
   return (
     <p>
-      <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'settings' }, filters)}>
-        Ask the verification server again
-      </a>
+      <a href={hrefTo({ page: 'settings' }, filters)}>Ask the verification server again</a>
     </p>
   );
 }
@@ -148,47 +147,34 @@ function Ago({ of }: { of: string }) {
 function Considered({ of: { considered, outcome } }: { of: Receipt }) {
   if (considered.length === 0) return <p class="quiet">No lobby was considered.</p>;
   return (
-    <section class="stack" aria-label="Considered lobbies">
-      <h2>Considered lobbies</h2>
-      <Scroll>
-        <table>
-          <thead>
-            <tr>
-              <th>Lobby</th>
-              <th>Game mode</th>
-              <th>Region</th>
-              <th>Seats taken</th>
-              <th>Why</th>
-            </tr>
-          </thead>
-          <tbody>
-            {considered.map(({ lobby_id, game_mode_id, region_id, player_count, passed_over }) => (
-              <tr key={lobby_id}>
-                <td>
-                  <LobbyLink lobby_id={lobby_id} />
-                </td>
-                <td>{game_mode_id}</td>
-                <td>{region_id}</td>
-                <td>{player_count}</td>
-                <td>
-                  {passed_over !== undefined ? (
-                    PASSED_OVER[passed_over]
-                  ) : (
-                    <strong>{lobby_id === outcome.lobby_id ? 'chosen' : 'planned'}</strong>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
-    </section>
+    <Section title="Considered lobbies">
+      <Table heads={['Lobby', 'Game mode', 'Region', 'Seats taken', 'Why']}>
+        {considered.map(({ lobby_id, game_mode_id, region_id, player_count, passed_over }) => (
+          <tr key={lobby_id}>
+            <td>
+              <LobbyLink lobby_id={lobby_id} />
+            </td>
+            <td>{game_mode_id}</td>
+            <td>{region_id}</td>
+            <td>{player_count}</td>
+            <td>
+              {passed_over !== undefined ? (
+                PASSED_OVER[passed_over]
+              ) : (
+                <strong>{lobby_id === outcome.lobby_id ? 'chosen' : 'planned'}</strong>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Section>
   );
 }
 
 /** Sends the same request once more from this browser. If it is refused, goes to its receipt. */
 function TryAgain({ receipt }: { receipt: Receipt }) {
-  const { game, namespace, scope } = useNamespace();
+  const { scope } = useNamespace();
+  const hrefTo = useHref();
   const { is_busy, act } = useAction();
   const unmounted = useUnmountSignal();
   if (!may_act.value) return null;
@@ -198,7 +184,7 @@ function TryAgain({ receipt }: { receipt: Receipt }) {
         await repeatRequest(scope, receipt);
       } catch (error) {
         if (!(error instanceof Refused) || error.ray_id === undefined || unmounted.aborted) throw error;
-        goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: error.ray_id }));
+        goTo(hrefTo({ page: 'why', id: error.ray_id }));
         throw error;
       }
     });

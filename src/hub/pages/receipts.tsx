@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
-import { shortId, useNamespace } from '../data/namespaces.ts';
+import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { describeRequest, type Receipt } from '../data/receipts.ts';
-import { goTo, hrefOf, search } from '../data/router.ts';
+import { goTo, search } from '../data/router.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Choice, withChosen } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -68,12 +68,12 @@ function describeNone({ is_all, code }: { is_all: boolean; code: string }): stri
 
 /** Goes to the explanation of a request by its ray id. */
 function RayField() {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   const ray_id = useSignal('');
   const go = (event: Event) => {
     event.preventDefault();
     const id = ray_id.value.trim();
-    if (id !== '') goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id }));
+    if (id !== '') goTo(hrefTo({ page: 'why', id }));
   };
   return (
     <form onSubmit={go}>
@@ -93,11 +93,11 @@ function RayField() {
 }
 
 function ReceiptRow({ receipt }: { receipt: Receipt }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   const { ray_id, create_ts, outcome, stages_ms } = receipt;
   return (
     <div class="receipt">
-      <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: ray_id })}>
+      <a class="mono" href={hrefTo({ page: 'why', id: ray_id })}>
         {shortId(ray_id)}
       </a>
       <span class={`cut ${outcome.code === undefined ? 'good' : 'bad'}`}>

@@ -3,8 +3,7 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useEntries } from '../data/entries.ts';
-import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
-import { hrefOf } from '../data/router.ts';
+import { regionName, shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { useTitle, useWatched, type WatchedAnswer } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Facts } from '../parts/facts.tsx';
@@ -121,9 +120,9 @@ function ServerFacts({ server }: { server: Server }) {
 
 /** A link to another server of the namespace. */
 function OtherServer({ id }: { id: string }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   return (
-    <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
+    <a class="mono" href={hrefTo({ page: 'servers', id })}>
       {shortId(id)}
     </a>
   );

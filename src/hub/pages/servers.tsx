@@ -1,7 +1,7 @@
 import type { Answer } from '../data/api.ts';
 import { SUMMARY_ONLY } from '../data/lobbies.ts';
-import { regionName, shortId, useNamespace } from '../data/namespaces.ts';
-import { hrefOf, search, setFilter } from '../data/router.ts';
+import { regionName, shortId, useHref, useNamespace } from '../data/namespaces.ts';
+import { search, setFilter } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
@@ -153,10 +153,11 @@ function ServerList({ of, none }: { of: ListedServer[]; none: string }) {
 }
 
 function ServerRow({ server: { id, tags, created_at, datacenter, status } }: { server: ListedServer }) {
-  const { game, namespace } = useNamespace();
+  const { game } = useNamespace();
+  const hrefTo = useHref();
   return (
     <div class="server">
-      <a class="mono" href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'servers', id })}>
+      <a class="mono" href={hrefTo({ page: 'servers', id })}>
         {shortId(id)}
       </a>
       <span class="cut">
@@ -172,14 +173,11 @@ function ServerRow({ server: { id, tags, created_at, datacenter, status } }: { s
 }
 
 export function LobbyLink({ lobby_id }: { lobby_id: string }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   return (
     <>
       lobby{' '}
-      <a
-        class="mono"
-        href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id: lobby_id })}
-      >
+      <a class="mono" href={hrefTo({ page: 'lobbies', id: lobby_id })}>
         {shortId(lobby_id)}
       </a>
     </>

@@ -4,6 +4,7 @@ import { type Answer, post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
 import { TextField } from '../parts/fields.tsx';
+import { Section } from '../parts/section.tsx';
 
 const LIMITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config';
 /** The largest limits that the service takes. */
@@ -27,8 +28,7 @@ export function LimitsForm({ limits, onChange }: { limits: Limits; onChange(): P
     });
   };
   return (
-    <section class="stack" aria-label="Limits">
-      <h2>Limits</h2>
+    <Section title="Limits">
       <form class="card pad row filters" onSubmit={save}>
         <TextField label="Lobbies at once" value={lobbies} max={LOBBIES_MAX} is_required />
         <TextField label="Players of one client" value={players} max={PLAYERS_MAX} is_required />
@@ -38,6 +38,6 @@ export function LimitsForm({ limits, onChange }: { limits: Limits; onChange(): P
           </button>
         )}
       </form>
-    </section>
+    </Section>
   );
 }

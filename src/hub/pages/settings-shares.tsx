@@ -4,6 +4,7 @@ import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
 import { useReading } from '../data/reading.ts';
 import { Notice } from '../parts/notice.tsx';
+import { Section } from '../parts/section.tsx';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
 const SHARE = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares/{share_id}';
@@ -21,8 +22,7 @@ export function ShareLinks() {
   if (read.value instanceof Error) return <Notice error={read.value} />;
   if (read.value === undefined || read.value.shares.length === 0) return null;
   return (
-    <section class="stack" aria-label="Share links">
-      <h2>Share links</h2>
+    <Section title="Share links">
       <ul class="card pad stack">
         {read.value.shares.map(({ share_id, lobby_id, display_name, expire_ts }) => (
           <li key={share_id} class="row">
@@ -38,6 +38,6 @@ export function ShareLinks() {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }

@@ -6,6 +6,7 @@ import { useNamespace } from '../data/namespaces.ts';
 import { loadScript } from '../data/scripts.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { TextField } from '../parts/fields.tsx';
+import { Section } from '../parts/section.tsx';
 
 const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
 const DOMAINS = '/cloud/games/{game_id}/namespaces/{namespace_id}/domains';
@@ -39,8 +40,7 @@ export function SiteSettings({ cdn, onChange }: SiteProps) {
     });
   const is_fixed = is_busy.value || !may_act.value;
   return (
-    <section class="stack" aria-label="Site">
-      <h2>Site</h2>
+    <Section title="Site">
       <div class="card pad stack">
         <label class="check">
           <input
@@ -65,7 +65,7 @@ export function SiteSettings({ cdn, onChange }: SiteProps) {
         </label>
         <Users cdn={cdn} onChange={onChange} />
       </div>
-    </section>
+    </Section>
   );
 }
 

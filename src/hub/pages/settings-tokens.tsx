@@ -11,6 +11,7 @@ import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { TextField } from '../parts/fields.tsx';
+import { Section } from '../parts/section.tsx';
 
 const PUBLIC = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';
 const CLOUD = '/cloud/games/{game_id}/tokens/cloud';
@@ -27,8 +28,7 @@ export function Tokens() {
   const { scope, environment } = useNamespace();
   const { game_id } = scope;
   return (
-    <section class="stack" aria-label="Tokens">
-      <h2>Tokens</h2>
+    <Section title="Tokens">
       {may_act.value && (
         <div class="row">
           <NewToken label="New public token" text="For your game's clients." make={() => post(PUBLIC, scope, {})} />
@@ -46,7 +46,7 @@ export function Tokens() {
         </div>
       )}
       <WhatIsIt />
-    </section>
+    </Section>
   );
 }
 

@@ -7,6 +7,7 @@ import { search } from '../data/router.ts';
 import { gameModesOf, useLiveVersion } from '../data/versions.ts';
 import { Field, TextArea, TextField } from '../parts/fields.tsx';
 import { OutboundExchange } from '../parts/outbound-exchange.tsx';
+import { Section } from '../parts/section.tsx';
 
 const VERIFICATION = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/verification/try';
 const CAPTCHA = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/captcha/try';
@@ -19,11 +20,10 @@ type ProviderTrial = Answer<typeof CAPTCHA, 'post'>['providers'][number];
 /** Tries the servers on which seats depend: the game's own verification server, and the providers of captchas. */
 export function Trials() {
   return (
-    <section class="stack" aria-label="Verification and captcha">
-      <h2>Verification and captcha</h2>
+    <Section title="Verification and captcha">
       <VerificationTrial />
       <CaptchaTrial />
-    </section>
+    </Section>
   );
 }
 

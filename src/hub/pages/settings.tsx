@@ -4,6 +4,7 @@ import { useReading } from '../data/reading.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Notice } from '../parts/notice.tsx';
+import { Section } from '../parts/section.tsx';
 import { LimitsForm } from './settings-limits.tsx';
 import { Members } from './settings-members.tsx';
 import { ShareLinks } from './settings-shares.tsx';
@@ -32,8 +33,7 @@ export function SettingsPage() {
       {may_act.value && <Trials />}
       <Tokens />
       <ShareLinks />
-      <section class="stack" aria-label="Regions and ids">
-        <h2>Regions and ids</h2>
+      <Section title="Regions and ids">
         <Facts
           of={[
             ['Regions', <Regions key="regions" />],
@@ -41,7 +41,7 @@ export function SettingsPage() {
             ['Namespace', <code key="namespace">{scope.namespace_id}</code>],
           ]}
         />
-      </section>
+      </Section>
       <Group group_id={game.developer_group_id} />
     </>
   );

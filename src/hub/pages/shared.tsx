@@ -6,7 +6,6 @@ import { useTitle, useWatched } from '../data/watched.ts';
 import icon from '../icon.svg';
 import { Facts } from '../parts/facts.tsx';
 import { Figures } from '../parts/figures.tsx';
-import { Json } from '../parts/json.tsx';
 import { Connection } from '../parts/layout.tsx';
 import { Life } from '../parts/life.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -14,7 +13,7 @@ import { Rows } from '../parts/rows.tsx';
 import { Seats } from '../parts/seats.tsx';
 import { Age } from '../parts/time.tsx';
 import { useIsWide } from '../parts/width.ts';
-import { type LobbyDetails, LobbyPlayers, LobbySeats } from './lobby-players.tsx';
+import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby-players.tsx';
 
 const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
 const ROW_HEIGHT = 54;
@@ -159,12 +158,7 @@ function Shown({ lobby }: { lobby: LobbyDetails }) {
         ]}
       />
       <LobbyPlayers lobby={lobby} />
-      {state !== undefined && (
-        <section class="stack" aria-label="State">
-          <h2>State</h2>
-          <Json of={state} label="State of the lobby" />
-        </section>
-      )}
+      <LobbyState of={state} />
     </>
   );
 }

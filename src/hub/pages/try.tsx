@@ -6,14 +6,14 @@ import { useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
 import { are_running, forgetBots, report, startBots, stopBots } from '../data/bots.ts';
 import { BOT_HINTS } from '../data/hints.ts';
-import { shortId, useNamespace } from '../data/namespaces.ts';
+import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { tokenFor } from '../data/players.ts';
-import { hrefOf } from '../data/router.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { gameModesOf, useGameMode, useLiveVersion, type Version } from '../data/versions.ts';
 import { useTitle } from '../data/watched.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
+import { Section } from '../parts/section.tsx';
 import { NotFoundPage } from './not-found.tsx';
 
 /** The most bots that one browser lets play at once. */
@@ -152,41 +152,33 @@ function Report({ of }: { of: BotsReport }) {
 }
 
 function Refusals({ of }: { of: [code: string, one: { count: number; ray_id: string | undefined }][] }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   return (
-    <section class="stack" aria-label="Refused">
-      <h2>Refused</h2>
+    <Section title="Refused">
       <ul class="card pad stack">
         {of.map(([code, { count, ray_id }]) => (
           <li key={code} class="row">
             <strong>{count} ×</strong> {code}
-            {ray_id !== undefined && (
-              <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'why', id: ray_id })}>Why</a>
-            )}
+            {ray_id !== undefined && <a href={hrefTo({ page: 'why', id: ray_id })}>Why</a>}
             {BOT_HINTS[code] !== undefined && <span class="quiet">{BOT_HINTS[code]}</span>}
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }
 
 function Lobbies({ title, ids }: { title: string; ids: string[] }) {
-  const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   return (
-    <section class="stack" aria-label={title}>
-      <h2>{title}</h2>
+    <Section title={title}>
       <p class="row">
         {[...new Set(ids)].map((id) => (
-          <a
-            key={id}
-            class="mono"
-            href={hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'lobbies', id })}
-          >
+          <a key={id} class="mono" href={hrefTo({ page: 'lobbies', id })}>
             {shortId(id)}
           </a>
         ))}
       </p>
-    </section>
+    </Section>
   );
 }

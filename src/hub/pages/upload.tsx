@@ -3,8 +3,8 @@ import { useRef } from 'preact/hooks';
 import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
-import { shortId, useNamespace } from '../data/namespaces.ts';
-import { goTo, hrefOf } from '../data/router.ts';
+import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
+import { goTo } from '../data/router.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { useLiveVersion, type Version } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
@@ -225,7 +225,8 @@ function UploadStep({ request, progress }: { request: UploadRequest; progress: P
 
 /** Creates a version like the live one, with another build, and goes to it. */
 function NewVersion({ build_id }: { build_id: string }) {
-  const { game, namespace, scope } = useNamespace();
+  const { scope } = useNamespace();
+  const hrefTo = useHref();
   const live = useLiveVersion();
   const { is_busy, act } = useAction();
   const unmounted = useUnmountSignal();
@@ -249,7 +250,7 @@ function NewVersion({ build_id }: { build_id: string }) {
         return;
       }
       stopUpload();
-      goTo(hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'versions', id: version_id }));
+      goTo(hrefTo({ page: 'versions', id: version_id }));
     });
   return (
     <button type="button" class="small main" disabled={is_busy.value} onClick={() => void make()}>

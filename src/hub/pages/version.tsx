@@ -5,6 +5,7 @@ import { useTitle } from '../data/watched.ts';
 import { Differences } from '../parts/differences.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Json } from '../parts/json.tsx';
+import { Section } from '../parts/section.tsx';
 import { Age } from '../parts/time.tsx';
 import { RefusedPage } from './refused.tsx';
 import { DeployButton } from './versions.tsx';
@@ -46,10 +47,9 @@ export function VersionPage({ id }: { id: string }) {
           )}
         </div>
       </section>
-      <section class="stack" aria-label="Configuration">
-        <h2>Configuration</h2>
+      <Section title="Configuration">
         <Json of={version.config} label="Configuration of the version" />
-      </section>
+      </Section>
     </>
   );
 }

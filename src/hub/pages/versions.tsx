@@ -1,8 +1,7 @@
 import { may_act } from '../data/bearer.ts';
 import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
-import { type Game, useNamespace, versionName } from '../data/namespaces.ts';
-import { hrefOf } from '../data/router.ts';
+import { type Game, useHref, useNamespace, versionName } from '../data/namespaces.ts';
 import { useRows } from '../data/rows.ts';
 import { useTitle } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
@@ -10,6 +9,7 @@ import { Copyable } from '../parts/copyable.tsx';
 import { Differences } from '../parts/differences.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
+import { Section } from '../parts/section.tsx';
 import { Age } from '../parts/time.tsx';
 import { useIsWide } from '../parts/width.ts';
 import { Builds } from './builds.tsx';
@@ -46,11 +46,10 @@ export function VersionsPage() {
       </Rows>
       {error && <Notice error={error} />}
       <Deployments of={deployments} />
-      <section class="stack" aria-label="Builds">
-        <h2>Builds</h2>
+      <Section title="Builds">
         <Upload />
         <Builds />
-      </section>
+      </Section>
       <p class="quiet">In the folder of the game, this creates a version and deploys it here:</p>
       <Copyable text={`muster deploy ${namespace.name_id} --game ${game.name_id} --url ${location.origin}`} />
     </>
@@ -59,8 +58,9 @@ export function VersionsPage() {
 
 function VersionRow({ version: { version_id, display_name, create_ts } }: { version: VersionSummary }) {
   const { game, namespace } = useNamespace();
+  const hrefTo = useHref();
   const live_in = game.namespaces.filter((one) => one.version_id === version_id);
-  const href = hrefOf({ game: game.name_id, namespace: namespace.name_id, page: 'versions', id: version_id });
+  const href = hrefTo({ page: 'versions', id: version_id });
   return (
     <div class="version">
       <a class="cut" href={href}>
@@ -122,7 +122,8 @@ function Consequences({ version_id }: { version_id: string }) {
 
 /** How many lobbies still run on a version other than the live one. */
 function OldLobbies() {
-  const { game, namespace, scope } = useNamespace();
+  const { namespace, scope } = useNamespace();
+  const hrefTo = useHref();
   const watched = useRows(LOBBIES, scope, SUMMARY_ONLY).value;
   const versions = watched.is === 'here' ? Object.entries(watched.body.summary.versions) : [];
   const old = versions.flatMap(([version_id, total]) => (version_id === namespace.version_id ? [] : [total]));
@@ -131,7 +132,7 @@ function OldLobbies() {
   if (lobbies === 0) return null;
   return (
     <p>
-      <a href={hrefOf({ game: game.name_id, namespace: namespace.name_id }, { status: 'old version' })}>
+      <a href={hrefTo({}, { status: 'old version' })}>
         {lobbies} {lobbies === 1 ? 'lobby' : 'lobbies'}
       </a>{' '}
       on an old version, with {players} {players === 1 ? 'player' : 'players'}.{' '}

@@ -1,4 +1,4 @@
-import { log_times } from './log.tsx';
+import { log_times } from './log-lines.tsx';
 import { clockOf, durationOf, now } from './time.tsx';
 
 /** The strip has this many places for lines of the log. All lines of one place share a mark. */

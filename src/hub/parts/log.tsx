@@ -1,30 +1,19 @@
-import { signal, useSignal } from '@preact/signals';
-import { Component, type ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
-import { type Answer, type Parameters, post, type Query } from '../data/api.ts';
+import { type Parameters, post, type Query } from '../data/api.ts';
 import { useEntries } from '../data/entries.ts';
 import { type LogStream, type Search, useLogSearch } from '../data/log-search.ts';
-import { hrefWithout, search } from '../data/router.ts';
-import { Ansi } from './ansi.tsx';
+import { search } from '../data/router.ts';
 import { Choice, TextFilter } from './filters.tsx';
+import { LINES, type Line, LogLines, type MarkedLine, type ShownLine } from './log-lines.tsx';
 import { Notice } from './notice.tsx';
-import { clockOf } from './time.tsx';
 
-const LINES = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-lines';
 const EXPORT = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/logs/export';
 /** Lines of a stream that the page keeps. */
 const LINES_MAX = 2_000;
 /** Lines before the one that an address names. */
 const LINES_BEFORE = 100;
 const STREAMS: LogStream[] = ['std_out', 'std_err'];
-/** A log follows new lines while it is scrolled no farther than this from its end. */
-const END_WITHIN_PX = 24;
-
-/** When the lines that the page shows of a log were written. */
-export const log_times = signal<string[]>([]);
-
-type Line = Answer<typeof LINES, 'get'>['lines'][number];
 
 interface LogProps {
   parameters: Parameters<typeof LINES>;
@@ -68,12 +57,6 @@ export function Log({ parameters, since }: LogProps) {
       )}
     </section>
   );
-}
-
-/** A line that an address names: its stream, and its number there. */
-interface MarkedLine {
-  stream: LogStream;
-  number: number;
 }
 
 function readLine(filters: URLSearchParams): MarkedLine | undefined {
@@ -150,7 +133,7 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
   const earlier = begin ? 0 : streams.reduce((sum, { lines }) => sum + (lines[0]?.number ?? 0), 0);
   const has_begun = streams.every((stream) => stream.has_begun);
   return (
-    <Lines
+    <LogLines
       key={JSON.stringify(begins.value)}
       lines={inOrder(shown.flatMap(({ name, lines }) => toShown(name, lines)))}
       marked={marked}
@@ -164,7 +147,7 @@ function Streams({ parameters, begin, marked }: StreamsProps) {
           also searches {earlier === 1 ? 'it' : 'them'}.
         </p>
       )}
-    </Lines>
+    </LogLines>
   );
 }
 
@@ -180,9 +163,9 @@ function Found({ parameters, text }: { parameters: LogProps['parameters']; text:
   const lines = inOrder(found.flatMap(({ stream, lines }) => toShown(stream, lines)));
   const empty = is_done ? 'No line has this text. New lines are searched, too.' : 'Searching …';
   return (
-    <Lines lines={lines} marked={undefined} is_at_end empty={empty}>
+    <LogLines lines={lines} marked={undefined} is_at_end empty={empty}>
       <SearchProgress of={found} is_done={is_done} />
-    </Lines>
+    </LogLines>
   );
 }
 
@@ -229,117 +212,4 @@ function toShown(stream: LogStream, lines: Line[]): ShownLine[] {
 
 function inOrder(lines: ShownLine[]): ShownLine[] {
   return lines.sort(({ line: one }, { line: other }) => (one.ts === other.ts ? 0 : one.ts < other.ts ? -1 : 1));
-}
-
-interface ShownLine {
-  key: string;
-  stream: LogStream;
-  line: Line;
-}
-
-interface LinesProps {
-  lines: ShownLine[];
-  /** The line that the address names. */
-  marked: MarkedLine | undefined;
-  /** Whether these are the last lines of the log, so that new ones follow. */
-  is_at_end: boolean;
-  /** The text to show if there are no lines. */
-  empty: string;
-  /** Shows the lines after these; undefined if there are none yet. */
-  goOn?(): void;
-  /** What is shown above them. */
-  children?: ComponentChildren;
-}
-
-function Lines({ lines, marked, is_at_end, empty, goOn, children }: LinesProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const is_following = useSignal(is_at_end);
-  const highlight = search.value.get('highlight') ?? '';
-  const marked_key = marked && `${marked.stream}${marked.number}`;
-  useEffect(
-    () => () => {
-      log_times.value = [];
-    },
-    [],
-  );
-  const has_marked = marked_key !== undefined && lines.some(({ key }) => key === marked_key);
-  useLayoutEffect(() => {
-    if (is_following.value && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [lines.at(-1)?.key, lines.length]);
-  useLayoutEffect(() => {
-    log_times.value = lines.map(({ line }) => line.ts);
-  }, [lines.at(-1)?.key, lines.length]);
-  useLayoutEffect(() => {
-    if (!has_marked) return;
-    is_following.value = false;
-    box.current?.querySelector('.is-marked')?.scrollIntoView({ block: 'center' });
-  }, [marked_key, has_marked]);
-  const updateFollowing = () => {
-    if (!box.current) return;
-    const { scrollHeight, scrollTop, clientHeight } = box.current;
-    is_following.value = scrollHeight - scrollTop - clientHeight < END_WITHIN_PX;
-  };
-  return (
-    <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-      <div ref={box} class="log card" role="log" aria-label="Lines" tabIndex={0} onScroll={updateFollowing}>
-        {children}
-        {lines.length === 0 && <p class="quiet">{empty}</p>}
-        {lines.map(({ key, ...line }) => (
-          <LineRow key={key} {...line} highlight={highlight} is_marked={key === marked_key} />
-        ))}
-      </div>
-      <p class="quiet row">
-        {lines.length} {search.value.has('search') && 'matching '}
-        {lines.length === 1 ? 'line' : 'lines'}
-        {marked && <a href={hrefWithout('line')}>Show the latest lines</a>}
-        {goOn && (
-          <button type="button" class="small" onClick={goOn}>
-            Later lines
-          </button>
-        )}
-        {!goOn && !is_following.value && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => {
-              if (box.current) box.current.scrollTop = box.current.scrollHeight;
-            }}
-          >
-            Follow
-          </button>
-        )}
-      </p>
-    </>
-  );
-}
-
-interface LineRowProps extends Omit<ShownLine, 'key'> {
-  highlight: string;
-  is_marked: boolean;
-}
-
-/** A line. It is drawn again only if it looks different, because a busy log adds lines to thousands of others. */
-class LineRow extends Component<LineRowProps> {
-  override shouldComponentUpdate({ line, highlight, is_marked }: LineRowProps): boolean {
-    const { props } = this;
-    return line !== props.line || highlight !== props.highlight || is_marked !== props.is_marked;
-  }
-
-  override render({ stream, line, highlight, is_marked }: LineRowProps) {
-    const classes = ['line', ...(stream === 'std_err' ? ['is-err'] : []), ...(is_marked ? ['is-marked'] : [])];
-    return (
-      <div class={classes.join(' ')}>
-        <a
-          href={`?${new URLSearchParams({ stream, line: String(line.number) })}`}
-          title={`${line.ts}: link to this line`}
-        >
-          <time dateTime={line.ts}>{clockOf(line.ts)}</time>
-        </a>
-        <span>
-          <Ansi text={line.text} highlight={highlight} />
-        </span>
-      </div>
-    );
-  }
 }

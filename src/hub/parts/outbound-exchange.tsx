@@ -1,6 +1,7 @@
 import type { Receipt } from '../data/receipts.ts';
 import { Facts } from './facts.tsx';
 import { Json } from './json.tsx';
+import { Section } from './section.tsx';
 
 type Sent = NonNullable<NonNullable<Receipt['verification']>['exchange']>;
 
@@ -17,8 +18,7 @@ export function OutboundExchange({ title, of, failure }: OutboundExchangeProps) 
   if (!of) return null;
   const { url, headers, body, answer, status, duration_ms } = of;
   return (
-    <section class="stack" aria-label={title}>
-      <h2>{title}</h2>
+    <Section title={title}>
       <Facts
         of={[
           ['Sent to', <code key="url">POST {url}</code>],
@@ -32,7 +32,7 @@ export function OutboundExchange({ title, of, failure }: OutboundExchangeProps) 
       />
       <Json of={body} label={`What was sent: ${title}`} />
       {answer !== undefined && <Json of={answer} label={`What was answered: ${title}`} />}
-    </section>
+    </Section>
   );
 }
 
