@@ -152,7 +152,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a lobby', () => {
     await page.unroute('**/versions/*');
     await page.route('**/versions/*', (route) => route.fulfill({ status: 404, body: '{}' }));
     await deploy(muster.api, busy, other);
-    await dialog.getByText('The live version could not be read.').waitFor();
+    await dialog.getByRole('alert').getByText('The service answered with the status 404.').waitFor();
     expect(problems).toEqual([]);
   });
 

@@ -77,7 +77,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a service that is killed', ()
     await using settings = await chromium.open(`${path}/settings`);
     await using list = await chromium.open(path);
     const machines = operator.page.getByRole('region', { name: 'Machines' });
-    const is_ready = operator.page.getByText('The service is ready, without warnings.');
+    const is_ready = operator.page.getByText('The service is ready.');
     const checkbox = settings.page.getByLabel('Ask visitors for a user and password');
     const waitForAlert = (page: Page) => page.getByRole('alert').getByText('The service does not answer.').waitFor();
     const pages = [operator.page, settings.page, list.page];

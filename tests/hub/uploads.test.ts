@@ -45,7 +45,7 @@ describe('hub: the files of a folder', () => {
     const files = filesIn('data', FILES_MAX);
     expect((await selectFiles({ is: 'folder', name: 'tanks', files })).files).toHaveLength(FILES_MAX);
     await expect(selectFiles({ is: 'folder', name: 'tanks', files: [...files, server] })).rejects.toThrow(
-      `The folder tanks has more than ${FILES_MAX} files to upload.`,
+      `The folder tanks has more than ${FILES_MAX} files to upload: leave some out by its .musterignore`,
     );
   });
 

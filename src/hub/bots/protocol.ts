@@ -28,16 +28,18 @@ export interface BotsTask {
 export interface BotsReport {
   /** Bots that wait for the answer to a find. */
   waiting: number;
-  /** Bots that are in a lobby now. */
+  /** Bots that are connected to a game server now. */
   playing: number;
+  /** Seats found so far. */
   seats: number;
+  /** Connections to game servers so far. */
   connected: number;
   /** Seats whose lobby has no port for WebSockets. */
   without_port: number;
   /** Seats at ports without TLS to which the browser did not connect, because the page has TLS. */
   without_tls: number;
   /** Bots that hold a seat without a connection now, because the browser has no more sockets. */
-  without_socket: number;
+  only_seated: number;
   p50_ms: number | undefined;
   p95_ms: number | undefined;
   /** Refused finds by the code of the error, with the ray id of the latest. */

@@ -11,7 +11,7 @@ export class Tally {
   connected = 0;
   without_port = 0;
   without_tls = 0;
-  without_socket = 0;
+  only_seated = 0;
   private seats = 0;
   private readonly find_ms: number[] = [];
   private readonly refused: BotsReport['refused'] = {};
@@ -33,11 +33,11 @@ export class Tally {
   }
 
   report(): BotsReport {
-    const { waiting, playing, seats, connected, without_port, without_tls, without_socket } = this;
+    const { waiting, playing, seats, connected, without_port, without_tls, only_seated } = this;
     const { refused, unreached, lobbies } = this;
     const sorted = this.find_ms.toSorted((one, other) => one - other);
     const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
-    const counts = { waiting, playing, seats, connected, without_port, without_tls, without_socket };
+    const counts = { waiting, playing, seats, connected, without_port, without_tls, only_seated };
     return { ...counts, p50_ms: at(0.5), p95_ms: at(0.95), refused, unreached, lobbies };
   }
 }

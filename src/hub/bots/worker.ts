@@ -86,9 +86,9 @@ async function stay(seat: Seat, { socket_labels }: BotsTask): Promise<void> {
     return;
   }
   if (sockets >= SOCKETS_MAX) {
-    tally.without_socket += 1;
+    tally.only_seated += 1;
     await pause(RESERVED_FOR_MS);
-    tally.without_socket -= 1;
+    tally.only_seated -= 1;
     return;
   }
   sockets += 1;

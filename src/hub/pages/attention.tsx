@@ -49,7 +49,7 @@ function ServiceFindings() {
         </li>
       ))}
       <Machines />
-      {findings.length === 0 && is_connected.value && <li class="good">The service is ready, without warnings.</li>}
+      {findings.length === 0 && is_connected.value && <li class="good">The service is ready.</li>}
     </>
   );
 }

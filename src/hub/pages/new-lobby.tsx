@@ -8,6 +8,7 @@ import { type GameMode, gameModesOf, useGameMode, useLiveVersion } from '../data
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { Field, TextField } from '../parts/fields.tsx';
+import { Notice } from '../parts/notice.tsx';
 
 /** The most seats that a lobby of any game mode has. */
 const SEATS_MAX = 256;
@@ -35,7 +36,7 @@ export function NewLobby() {
         ) : version === undefined ? (
           <p class="quiet">Loading …</p>
         ) : version instanceof Error ? (
-          <p>The live version could not be read.</p>
+          <Notice error={version} />
         ) : Object.keys(modes).length === 0 ? (
           <NotEnabled />
         ) : (

@@ -112,7 +112,7 @@ function ServerFacts({ server }: { server: Server }) {
         ['Ports', <Ports key="ports" of={network.ports} />],
         ['Usage', <Usage key="usage" id={id} resources={resources} />],
         ['Build', <code key="build">{shortId(runtime.build)}</code>],
-        ...Object.entries(others).map(([name, value]): [string, string] => [name, value]),
+        ...Object.entries(others).map(([name, value]): [string, string] => [`Tag ${name}`, value]),
       ]}
     />
   );

@@ -13,6 +13,7 @@ import { gameModesOf, useGameMode, useLiveVersion, type Version } from '../data/
 import { useTitle } from '../data/watched.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
+import { Notice } from '../parts/notice.tsx';
 import { Section } from '../parts/section.tsx';
 import { NotFoundPage } from './not-found.tsx';
 
@@ -30,7 +31,7 @@ export function TryPage() {
   useEffect(() => forgetBots, []);
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
-  if (version instanceof Error) return <p class="card pad">The live version could not be read.</p>;
+  if (version instanceof Error) return <Notice error={version} />;
   if (Object.keys(gameModesOf(version)).length === 0)
     return <p class="card pad">The live version has no game mode yet.</p>;
   return (
@@ -119,7 +120,7 @@ function Report({ of }: { of: BotsReport }) {
     connected,
     without_port,
     without_tls,
-    without_socket,
+    only_seated,
     p50_ms,
     p95_ms,
     refused,
@@ -134,8 +135,8 @@ function Report({ of }: { of: BotsReport }) {
     ['find, p95', ms(p95_ms)],
     ['waiting', waiting],
     ['playing', playing],
-    ['only seated', without_socket],
-    ['connected', connected],
+    ['only seated', only_seated],
+    ['connections so far', connected],
   ];
   return (
     <>

@@ -10,6 +10,7 @@ import { useLiveVersion, type Version } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { TextField } from '../parts/fields.tsx';
+import { Notice } from '../parts/notice.tsx';
 import { sizeOf } from '../parts/size.ts';
 import { type Chosen, readChosen, readDrop } from '../uploads/folder.ts';
 import { type Plan, planUpload } from '../uploads/package.ts';
@@ -231,7 +232,7 @@ function NewVersion({ build_id }: { build_id: string }) {
   const { is_busy, act } = useAction();
   const unmounted = useUnmountSignal();
   if (live === undefined) return <span class="quiet">Loading …</span>;
-  if (live instanceof Error) return <span class="quiet">The live version could not be read.</span>;
+  if (live instanceof Error) return <Notice error={live} />;
   const config = withBuild(live.config, build_id);
   if (!config) {
     return (

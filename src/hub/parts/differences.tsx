@@ -1,5 +1,6 @@
 import { type Difference, differencesOf } from '../../shared/difference.ts';
 import { useVersion } from '../data/versions.ts';
+import { Notice } from './notice.tsx';
 
 interface DifferencesProps {
   game_id: string;
@@ -12,8 +13,8 @@ interface DifferencesProps {
 export function Differences({ game_id, before, after }: DifferencesProps) {
   const [one, other] = [useVersion(game_id, before), useVersion(game_id, after)];
   if (one === undefined || other === undefined) return <p class="quiet">Comparing …</p>;
-  if (one instanceof Error || other instanceof Error)
-    return <p class="quiet">One of the two versions could not be read.</p>;
+  if (one instanceof Error) return <Notice error={one} />;
+  if (other instanceof Error) return <Notice error={other} />;
   const differences = differencesOf(one.config, other.config);
   if (differences.length === 0) return <p class="quiet">Their configurations are the same.</p>;
   return (

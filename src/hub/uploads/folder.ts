@@ -29,7 +29,7 @@ export function readDrop({ items }: DataTransfer): Promise<Chosen> {
 /** Reads the files that a user chose in a dialog of the browser: those of one folder, or one file. */
 export function readChosen(files: File[]): Chosen {
   const [file] = files;
-  if (!file) throw new Error('The folder has no files.');
+  if (!file) throw new Error('The chosen folder has no files: choose another one.');
   if (file.webkitRelativePath === '') return { is: 'file', file };
   const [name = ''] = file.webkitRelativePath.split('/');
   return {
@@ -52,7 +52,9 @@ export async function selectFiles({ name, files }: Chosen & { is: 'folder' }): P
   const isInData = (path: string) => data_directories.some((directory) => path.startsWith(directory));
   const kept = files.filter(({ path }) => whyLeftOut(path) === undefined && !isInData(path));
   checkCount(name, kept.length);
-  if (kept.length === 0) throw new Error(`The folder ${name} has no files.`);
+  if (kept.length === 0) {
+    throw new Error(`The folder ${name} has no files to upload: choose another one, or correct its ${IGNORE_FILE}.`);
+  }
   return {
     name,
     files: kept.sort((one, other) => (one.path < other.path ? -1 : 1)),
@@ -61,7 +63,9 @@ export async function selectFiles({ name, files }: Chosen & { is: 'folder' }): P
 }
 
 function checkCount(name: string, count: number): void {
-  if (count > FILES_MAX) throw new Error(`The folder ${name} has more than ${FILES_MAX} files to upload.`);
+  if (count <= FILES_MAX) return;
+  const advice = `leave some out by its ${IGNORE_FILE}, or upload an archive`;
+  throw new Error(`The folder ${name} has more than ${FILES_MAX} files to upload: ${advice}.`);
 }
 
 async function readEntry(entry: FileSystemEntry): Promise<Chosen> {
