@@ -77,7 +77,10 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
       list = body;
       draw();
     },
-    { onError: (refusal) => reject(session.api.toFailure(refusal)) },
+    {
+      onError: (refusal) => reject(session.api.toFailure(refusal)),
+      onDelayed: ({ message }) => output.say(message),
+    },
   );
   try {
     await promise;
