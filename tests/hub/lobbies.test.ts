@@ -64,9 +64,12 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
   });
 
   test('a lobby can be closed, opened and ended; a question that is cancelled does nothing', async () => {
-    await using opened = await chromium.open(path, game.cloud_token);
+    // In a game of its own, the lobby has one player.
+    const own = await makeControlledGame(muster);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    const { lobby_id } = await seatOf(find(muster, own));
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod`, own.cloud_token);
     const { page } = opened;
-    const { lobby_id } = await seatOf(find(muster, game, { game_modes: ['duel'] }));
     const row = page.locator(ROW).filter({ hasText: lobby_id.slice(-12) });
     await row.getByRole('button', { name: 'Close' }).click();
     await row.getByText('closed', { exact: true }).waitFor();
@@ -101,10 +104,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     });
     await page.getByLabel('Status').selectOption('');
     await page.getByRole('link', { name: lobby_id.slice(-12) }).waitFor();
-    // Values that no lobby has any more stay in sight.
-    await page.goto(`${muster.config.public_url}${path}?mode=trio`);
+    // A value that no lobby has stays in sight.
+    await page.goto(`${muster.config.public_url}${path}?mode=gone`);
     await page.getByText('No lobby matches these filters.').waitFor();
-    expect(await page.getByLabel('Game mode').inputValue()).toBe('trio');
+    expect(await page.getByLabel('Game mode').inputValue()).toBe('gone');
   });
 
   test("another tenant's token sees neither the game nor its lobbies", async () => {
