@@ -14,7 +14,7 @@ type Entry = readonly [name: string, version: number];
 /** How the API server answers the next list or watch. */
 interface Script {
   lists: (Entry[] | { status: number })[];
-  watches: (object[] | { status: number } | { cut_after_ms: number })[];
+  watches: (object[] | { status: number; after_ms?: number } | { cut_after_ms: number })[];
 }
 
 const podOf = ([name, version]: Entry) => ({
@@ -62,8 +62,9 @@ describe("kubernetes: the copy of a cluster's pods", () => {
       const metadata = { resourceVersion: String(version), ...(!is_last && { continue: `after ${first?.[0]}` }) };
       return Response.json({ metadata, items: first ? [podOf(first)] : [] });
     };
-    const answerWatch = (): Response => {
+    const answerWatch = async (): Promise<Response> => {
       const next = watches.shift();
+      if (next && 'after_ms' in next) await Bun.sleep(next.after_ms ?? 0);
       if (next && 'status' in next) return Response.json({ message: 'it cannot' }, { status: next.status });
       if (next && 'cut_after_ms' in next) return cutAfter(next.cut_after_ms);
       const lines = (next ?? []).map((one) => `${JSON.stringify(one)}\n`).join('');
@@ -170,6 +171,13 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     const copy = open({ lists: [[['a', 3]], [['a', 3]], [['b', 9]]], watches: [cut, cut, []] });
     await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 3', 'list', 'watch 9']);
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 0]);
+  });
+
+  test('takes a watch that is refused late for no watch that worked', async () => {
+    const refused = { status: 503, after_ms: 1_100 };
+    const copy = open({ lists: [[['a', 3]], [['a', 3]], [['b', 9]]], watches: [refused, refused, []] });
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 3', 'list', 'watch 9']);
+    expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
   });
 
   test('forgets what it knew once the API server was set back to an earlier state', async () => {

@@ -80,8 +80,15 @@ export class ApiClient {
     return parseAs(shape, text);
   }
 
-  /** Yields the events of a watch until the API server ends it, which it does after a while. */
-  async *watch<Shape extends TSchema>(shape: Shape, path: string, query: Record<string, string>, signal: AbortSignal) {
+  /**
+   * Yields the events of a watch until the API server ends it, which it does after a while. Calls `onBegin` when the API
+   * server has accepted the watch.
+   */
+  async *watch<Shape extends TSchema>(
+    shape: Shape,
+    { path, query }: Required<Pick<ApiRequest, 'path' | 'query'>>,
+    { signal, onBegin = () => {} }: { signal: AbortSignal; onBegin?: () => void },
+  ) {
     const deadline = AbortSignal.timeout(WATCH_SECONDS * 1_000 + WATCH_GRACE_MS);
     const watch = { watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_SECONDS) };
     const request = { method: 'GET', path, query: { ...query, ...watch } } as const;
@@ -89,6 +96,7 @@ export class ApiClient {
     try {
       const response = await this.#fetch(request, AbortSignal.any([signal, deadline]));
       if (response.status >= 400) throw refusalOf({ status: response.status, text: await response.text() });
+      onBegin();
       for await (const piece of (response.body ?? new Blob().stream()).pipeThrough(new TextDecoderStream())) {
         const lines = (rest + piece).split('\n');
         rest = lines.pop() ?? '';

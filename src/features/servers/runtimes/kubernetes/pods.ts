@@ -107,8 +107,9 @@ export class Pods {
       let watching_since = Number.POSITIVE_INFINITY;
       try {
         version ??= await this.#listAll();
-        watching_since = performance.now();
-        version = await this.#watch(version);
+        version = await this.#watch(version, () => {
+          watching_since = performance.now();
+        });
         failures = 0;
       } catch (cause) {
         if (signal.aborted) return;
@@ -162,12 +163,12 @@ export class Pods {
     return version;
   }
 
-  async #watch(from: string): Promise<string> {
+  async #watch(from: string, onBegin: () => void): Promise<string> {
     const { client, selector, signal, onChange } = this.options;
     const query = { labelSelector: selector, resourceVersion: from };
     const begun = performance.now();
     let version = from;
-    for await (const event of client.watch(PodEvent, this.#path, query, signal)) {
+    for await (const event of client.watch(PodEvent, { path: this.#path, query }, { signal, onBegin })) {
       if (event.type === 'ERROR') throw new ApiRefusal(event.object.code ?? 0, event.object.message ?? 'unknown error');
       version = event.object.metadata.resourceVersion;
       this.#version = Number(version);
