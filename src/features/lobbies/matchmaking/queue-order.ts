@@ -9,8 +9,8 @@ export type LobbyForFind = Pick<
 
 /**
  * Maximum number of comparisons in one plan, because all other games wait for it. The first lobby of a kind is compared with
- * each find of the queue, and each further one with the first. So a find can look at all lobbies that a namespace may have
- * (32,767), unless they are of many kinds.
+ * each find of the queue, and each further one with those at its head, up to the first that has no lobby in the plan. So a
+ * find can usually look at all lobbies that a namespace may have (32,767), unless they are of many kinds.
  */
 const COMPARISONS_MAX = 131_072;
 
@@ -67,11 +67,11 @@ export class QueueOrder {
 
   /** Returns the reservation of a lobby for finds before a place. */
   reservationBefore(place: number, lobby: LobbyForFind, key: LobbyKey): Reservation {
-    this.#comparison_count += 1;
     const suited = this.#suited.get(key) ?? this.#listSuited(lobby, key);
     let reservation: Reservation = 'none';
     for (const one of suited) {
       if (one.place >= place) break;
+      this.#comparison_count += 1;
       const assigned = this.#assigned.get(one);
       if (assigned === undefined) return 'reserved';
       if (assigned !== key) reservation = 'reassigned';
