@@ -1,3 +1,4 @@
+import { ServiceError } from '../../../platform/errors.ts';
 import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
 import type { Captcha, NamespaceVersion } from '../../captcha/captcha.ts';
 import type { CaptchaDecision } from '../../captcha/wire.ts';
@@ -30,8 +31,9 @@ export function createCaptchaGate(
     try {
       await captcha.admit(namespace, request, record);
     } catch (error) {
+      const is_unchecked = error instanceof ServiceError && error.code === 'CAPTCHA_CAPTCHA_UNAVAILABLE';
       // The end of the request has cancelled the check, which is no failure of the provider.
-      throw deadline.is_over ? deadline.toError() : error;
+      throw is_unchecked && deadline.is_over ? deadline.toError() : error;
     }
     has_passed = true;
   }
