@@ -128,7 +128,9 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
       noteClosed();
       free();
       relays.delete(relay);
-      if (connection) endConnection(connection, { was_lost: was_lost || is_stopping });
+      // These clients come back, so their seats are kept, as after a lost connection.
+      const comes_back = is_stopping || connection?.stopped === 'given_up';
+      if (connection) endConnection(connection, { was_lost: was_lost || comes_back });
     };
     const relay = new SocketRelay(socket, { traffic, onEnd });
     relays.add(relay);

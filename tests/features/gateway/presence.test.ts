@@ -352,6 +352,21 @@ describe('gateway: a connection that other machines gave up while this one was n
       reason: 'the connection was given up while this machine was not reachable',
     });
   });
+
+  test('keeps its seat, although the machine that gave it up has not reported that', async () => {
+    const own = await makeControlledGame(muster, UNMODIFIED);
+    const seat = await takeSeat(muster, own);
+    using player = play(seat);
+    await player.next(1);
+    await muster.database.queries.execute(sql`
+      update gateway_connections set is_ended = true, node_id = gen_random_uuid()
+      where player_id in (select player_id from players where lobby_id = ${seat.lobby_id})`);
+    await player.closed;
+    await waitFor(async () => (await countConnected(seat, muster, own)) === 0, 'the end to be reported');
+    using back = play(seat);
+    await back.next(1);
+    expect(await countConnected(seat, muster, own)).toBe(1);
+  });
 });
 
 test('gateway: a new connection of a player by another machine replaces the earlier one, and keeps the seat', async () => {
