@@ -13,6 +13,7 @@ import { type Database, LOCKS } from '../platform/database/database.ts';
 import { findOwnTables } from '../platform/database/migrate.ts';
 import { copyDatabase, type Snapshot, type TableShape } from '../platform/database/table-copies.ts';
 import { StartError } from '../platform/errors.ts';
+import { isUuid } from '../platform/http/shapes.ts';
 import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
@@ -104,7 +105,7 @@ async function addDatabase(
   const { own, foreign } = findOwnTables(snapshot);
   for (const { name } of foreign) terminal.say(`The table ${name} is not Muster's, and is not in the backup.`);
   const tables = own.filter(({ name }) => !NOT_BACKED_UP.has(name));
-  const node_id = (await readIfThere(join(data_directory, 'node-id')))?.toString().trim();
+  const node_id = await readNodeId(join(data_directory, 'node-id'));
   const create_ts = new Date().toISOString();
   const header = writeHeader({ version: VERSION, create_ts, migrations, tables, ...(node_id && { node_id }) });
   await archive.add(HEADER_ENTRY, [header], header.length);
@@ -113,6 +114,14 @@ async function addDatabase(
     await addTable(archive, snapshot, table);
   }
   return await snapshot.read<KeptUpload>(KEPT_UPLOADS);
+}
+
+async function readNodeId(path: string): Promise<string | undefined> {
+  const node_id = (await readIfThere(path))?.toString().trim();
+  if (node_id && !isUuid(node_id)) {
+    throw new StartError(`${path} has no id of a machine: restore it, or remove it if this machine is a new one.`);
+  }
+  return node_id;
 }
 
 async function addTable(archive: Archive, snapshot: Snapshot, table: TableShape): Promise<void> {
@@ -147,7 +156,7 @@ async function addObjects({ archive, say }: Target, source: Source, uploads: Kep
     for (const { key, length } of keys) {
       if (stored.get(key) !== length) throw missing(key);
       const content = await objects.read(key).catch(rethrowAsReadError);
-      await archive.add(objectEntry(key), content, length);
+      await archive.add(objectEntry(key), withReadErrors(key, content), length);
     }
   };
   const list = (folder: string) => objects.list(folder).catch(rethrowAsReadError);
@@ -160,6 +169,15 @@ async function addObjects({ archive, say }: Target, source: Source, uploads: Kep
     say(`Copying the files of upload ${index + 1} of ${uploads.length}`);
     const kept = await selectKeptObjects(database.queries, upload);
     await addAll(kept, await list(upload.upload_id));
+  }
+}
+
+/** Yields the content of a file whose first bytes are read only now. */
+async function* withReadErrors(key: string, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* content;
+  } catch (cause) {
+    throw asReadError(cause, key);
   }
 }
 

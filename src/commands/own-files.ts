@@ -10,11 +10,20 @@ export async function readIfThere(path: string): Promise<Buffer | undefined> {
   });
 }
 
-/** Turns the failure of a system call that reads the data directory into a StartError, and returns others as they are. */
-export function asReadError(cause: unknown, path = pathOf(cause)): unknown {
+/**
+ * Turns the failure of a system call that reads the data directory into a StartError, and returns others as they are. `name`:
+ * of what was read, if the failure has no path.
+ */
+export function asReadError(cause: unknown, name?: string): unknown {
   const code = systemCodeOf(cause);
+  const path = pathOf(cause) ?? name;
   if (code === undefined || path === undefined) return cause;
-  return new StartError(`${path} cannot be read (${code}): run this as the user of "muster serve".`, { cause });
+  return new StartError(`${path} cannot be read (${code}): ${adviceFor(code)}.`, { cause });
+}
+
+function adviceFor(code: string): string {
+  const is_forbidden = code === 'EACCES' || code === 'EPERM';
+  return is_forbidden ? 'run this as the user of "muster serve"' : 'check the data directory and its disk';
 }
 
 /** Returns the path that a failed system call had. */

@@ -39,7 +39,7 @@ test('backup: a file of the data directory that cannot be read is named in one s
     replace(path);
     expect(await runOn(home, 'backup', folder.file)).toEqual({
       exit_code: 1,
-      output: `${join(home.data_directory, unreadable)} cannot be read (${code}): run this as the user of "muster serve".\n`,
+      output: `${join(home.data_directory, unreadable)} cannot be read (${code}): check the data directory and its disk.\n`,
     });
   }
 }, 300_000);

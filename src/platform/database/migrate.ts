@@ -90,19 +90,21 @@ export function assertKnown(
 
 /**
  * Separates the tables that migrations created from those of other programs. If a later release has migrated the database,
- * any table may be one of its.
+ * any table may be one of its, unless its name or that of a column is not as all of Muster's are.
  */
 export function findOwnTables({ migrations, tables }: Contents): { own: TableShape[]; foreign: TableShape[] } {
   const known = readMigrationFiles({ migrationsFolder: findAsset('drizzle') });
   const hashes = new Set(known.map(({ hash }) => hash));
-  if (migrations.some(({ hash }) => !hashes.has(hash))) return { own: tables, foreign: [] };
+  const has_unknown = migrations.some(({ hash }) => !hashes.has(hash));
   const statements = known.flatMap(({ sql: texts }) => texts).join('\n');
   const names = new Set([...statements.matchAll(CREATED_TABLE)].map(([, name]) => name));
-  const isOwn = ({ name }: TableShape) => names.has(name);
+  const mayBeOwn = ({ name, columns }: TableShape) => [name, ...columns].every((one) => OWN_NAME.test(one));
+  const isOwn = has_unknown ? mayBeOwn : ({ name }: TableShape) => names.has(name);
   return { own: tables.filter(isOwn), foreign: tables.filter((table) => !isOwn(table)) };
 }
 
 const CREATED_TABLE = /^CREATE TABLE (?:IF NOT EXISTS )?"(\w+)"/gim;
+const OWN_NAME = /^[a-z_][a-z0-9_]*$/;
 
 /** Copies the migrations up to the one of the moment `last` to another folder. */
 async function copyMigrations({ from, to, last }: { from: string; to: string; last: number }): Promise<void> {
