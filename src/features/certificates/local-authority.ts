@@ -25,6 +25,7 @@ import {
 import type { Clock } from '../../platform/clock.ts';
 import type { DataDirectory } from '../../platform/data-directory.ts';
 import { StartError } from '../../platform/errors.ts';
+import { systemCodeOf } from '../../platform/system-errors.ts';
 import { type Certificate, parseCertificate } from './certificate.ts';
 import { renewalOf } from './rules.ts';
 
@@ -87,20 +88,31 @@ interface LocalAuthorityOptions {
   names: readonly string[];
 }
 
-/** Reads the authority; undefined if there is none that may sign these names. Throws StartError for damaged files. */
+/** Reads the authority; undefined if there is none that may sign these names. Throws StartError for files that it cannot use. */
 async function readAuthority({ data, names }: LocalAuthorityOptions, now: Date): Promise<Authority | undefined> {
   const [certificate_file, key_file] = [join(data.path, CERTIFICATE_FILE), join(data.path, KEY_FILE)];
   if (!existsSync(certificate_file) || !existsSync(key_file)) return undefined;
+  const [text, key_text] = [readOrRefuse(certificate_file), readOrRefuse(key_file)];
   try {
-    const text = readFileSync(certificate_file, 'utf8');
     const certificate = new X509Certificate(text);
     const may_sign_all = certificate.getExtension(id_ce_nameConstraints)?.equal(constrainTo(names)) ?? false;
     const remaining_ms = certificate.notAfter.getTime() - now.getTime();
     if (!may_sign_all || remaining_ms < CERTIFICATE_DAYS * DAY_MS) return undefined;
-    return { certificate, key: await parseKey(readFileSync(key_file, 'utf8'), text) };
+    return { certificate, key: await parseKey(key_text, text) };
   } catch (cause) {
     throw new StartError(
       `The local authority in ${certificate_file} and ${key_file} cannot be used (${cause}): restore both files, or remove them, so that Muster creates another authority, which browsers must import.`,
+      { cause },
+    );
+  }
+}
+
+function readOrRefuse(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new StartError(
+      `${file} cannot be read (${systemCodeOf(cause) ?? cause}): let the user of Muster read it, and check the disk.`,
       { cause },
     );
   }
