@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { defaultDataDirectory, SYSTEM_DATA_DIRECTORY } from '../default-data-directory.ts';
 import { detectPreview, PREVIEW_SERVER_PORTS } from './dev/preview.ts';
 
@@ -26,9 +26,9 @@ export const environment = {
     ...Object.fromEntries(Object.entries(defaults).map(([name, value]) => [name, read(name) ?? value])),
   }),
   /** Where this machine's service may have its data directory. */
-  data_directories: [read('MUSTER_DATA'), join(process.cwd(), 'muster-data'), SYSTEM_DATA_DIRECTORY].filter(
-    (directory) => directory !== undefined,
-  ),
+  data_directories: [
+    ...new Set([resolve(read('MUSTER_DATA') ?? 'muster-data'), resolve('muster-data'), SYSTEM_DATA_DIRECTORY]),
+  ],
   /** The directory of this user's configuration (XDG Base Directory Specification). */
   config_directory: join(read('XDG_CONFIG_HOME') ?? join(homedir(), '.config'), 'muster'),
 };

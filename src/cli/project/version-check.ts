@@ -171,14 +171,14 @@ async function hasIdleLobbies({ api }: Session, { scope, version_id, game_mode_i
 
 async function explainFailure(
   session: Session,
-  { scope, deployed_to }: GameModeCheck,
+  { scope, deployed_to, version_id }: GameModeCheck,
   { message, exit_code, refusal }: Failure,
 ): Promise<Outcome> {
   const code = refusal?.code ?? '';
   if (NOT_CHECKED.test(code)) {
     return { is: 'not_checked', words: `check    not possible, because a find needs more than a token (${code})` };
   }
-  const unchecked = session.commandFor(scope.game, `deploy ${deployed_to} --no-check`);
+  const unchecked = session.commandFor(scope.game, `deploy ${deployed_to} --version ${version_id} --no-check`);
   if (code !== NOT_READY && code !== STOPPED) {
     const words = `The new version could not be checked, so nothing was switched: ${message}`;
     const failure = new Failure(`${words} To switch without a check: ${unchecked}`, exit_code, refusal);
