@@ -63,7 +63,7 @@ export class Client {
 
   constructor(options: ClientOptions) {
     if (!isAddress(options.url)) {
-      throw new TypeError(`"${options.url}" is not the address of a service: begin it with https://.`);
+      throw new TypeError(`"${options.url}" is not the address of a service: begin it with http:// or https://.`);
     }
     this.#url = options.url.replace(/\/$/, '');
     this.#options = options;
@@ -317,10 +317,11 @@ export class Client {
   }
 }
 
-/** Accepts what `fetch` does. In a page, that may be an address relative to the page's own. */
+/** In a page, an address may also be empty or a path: then the service is at the page's own host. */
 function isAddress(url: string): boolean {
+  const is_of_page = /^(\/|$)/.test(url);
   try {
-    return /^https?:$/.test(new URL(url, globalThis.location?.href).protocol);
+    return /^https?:$/.test(new URL(url, is_of_page ? globalThis.location?.href : undefined).protocol);
   } catch {
     return false;
   }

@@ -99,7 +99,7 @@ describe('client: refusals', () => {
   test('an invalid address, an invalid path, or too many paths: thrown at once', () => {
     const nothing = () => {};
     for (const url of ['muster.example', 'localhost:8080', '']) {
-      expect(() => connect({ url })).toThrow('begin it with https://');
+      expect(() => connect({ url })).toThrow('begin it with http:// or https://');
     }
     expect(() => client.watch('cloud/games', nothing)).toThrow(TypeError);
     expect(() => client.watch(`/${'a'.repeat(5_000)}`, nothing)).toThrow(TypeError);

@@ -141,6 +141,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers and logs', () => {
     });
     await page.goto(await chromium.linkTo(`${path}/lobbies/${lobby_id}?search=line+77`, game.cloud_token));
     await page.getByRole('alert').getByText(error.message).waitFor();
+    // What was found before stays.
+    await page.getByRole('log').getByText('line 77').first().waitFor();
   });
 
   test('a log that is opened at a line keeps it, however much follows; later lines are there on demand', async () => {

@@ -46,6 +46,8 @@ function watchPerson(): void {
       onError: () => {
         bearer.value = VIEWER;
       },
+      // What the page itself watches says why it waits.
+      onDelayed: () => {},
     },
   );
 }

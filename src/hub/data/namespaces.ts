@@ -13,7 +13,7 @@ export interface NamespaceOfGame {
 }
 
 /** Parameters of the API's paths. */
-interface Scope {
+export interface Scope {
   game_id: string;
   namespace_id: string;
 }

@@ -1,6 +1,6 @@
 import type { Refusal } from '../../client/wire.ts';
 import { type LobbyRow, useLobbyWindow } from '../data/lobbies.ts';
-import { shortId } from '../data/namespaces.ts';
+import { type Scope, shortId } from '../data/namespaces.ts';
 import { followLink, hrefOf, hub_path } from '../data/router.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import icon from '../icon.svg';
@@ -18,11 +18,6 @@ import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby
 const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
 const ROW_HEIGHT = 54;
 const NARROW_ROW_HEIGHT = 80;
-
-interface Scope {
-  game_id: string;
-  namespace_id: string;
-}
 
 /** What a share link shows: the lobbies of a namespace, or one of them, without any action. */
 export function SharedPage() {

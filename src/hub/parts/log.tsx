@@ -159,11 +159,13 @@ function Found({ parameters, text }: { parameters: LogProps['parameters']; text:
   const found = [...(wanted === 'std_err' ? [] : [out]), ...(wanted === 'std_out' ? [] : [err])];
   const error = found.find((one) => one.error)?.error;
   if (error) return <Notice error={error} />;
+  const later_error = found.find((one) => one.later_error)?.later_error;
   const is_done = found.every((one) => one.is_done);
   const lines = inOrder(found.flatMap(({ stream, lines }) => toShown(stream, lines)));
   const empty = is_done ? 'No line has this text. New lines are searched, too.' : 'Searching …';
   return (
     <LogLines lines={lines} marked={undefined} is_at_end empty={empty}>
+      {later_error && <Notice error={later_error} />}
       <SearchProgress of={found} is_done={is_done} />
     </LogLines>
   );
@@ -176,8 +178,7 @@ function useFound(parameters: LogProps['parameters'], stream: LogStream, text: s
   const is_begun = text !== '' && end_line !== undefined;
   const query = { stream, search_text: text, first_line: String(end_line ?? 0) };
   const later = useStream(is_begun ? parameters : undefined, query, 'latest').value;
-  const error = found.error ?? later.error;
-  return { ...found, ...(error && { error }), stream, lines: [...found.lines, ...later.entries] };
+  return { ...found, later_error: later.error, stream, lines: [...found.lines, ...later.entries] };
 }
 
 function SearchProgress({ of, is_done }: { of: Pick<Search, 'from_line' | 'end_line'>[]; is_done: boolean }) {
