@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
-import { linesOf, refusalsOf, WINDOWS } from '../../src/hub/data/counters.ts';
+import { linesOf, PERIODS, refusalsOf } from '../../src/hub/data/counters.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
 import { makeControlledGame } from '../support/game-server.ts';
@@ -33,16 +33,16 @@ describe('history: lines', () => {
 
   test.each(['hour', 'day', 'week'] as const)(
     'of the last %s are whole, with 0 where nothing happened, and end with what is stored',
-    (window) => {
-      const step_ms = { hour: MINUTE_MS, day: 5 * MINUTE_MS, week: 60 * MINUTE_MS }[window];
+    (period) => {
+      const step_ms = { hour: MINUTE_MS, day: 5 * MINUTE_MS, week: 60 * MINUTE_MS }[period];
       const steps = [stepAt(NOON - 2 * step_ms, 7), stepAt(NOON, 3)];
       // Its first minute is stored some seconds after its end.
       const now = NOON + MINUTE_MS + 5_000;
       const counted = { step_ms, steps, watch: { index: '' } };
-      const { times, players, lobbies } = linesOf(counted, window, now);
-      expect(linesOf(counted, window, now + step_ms - 1)).toEqual({ times, players, lobbies });
-      expect(linesOf(counted, window, now - 1).times.at(-1)).toBe(NOON - step_ms);
-      expect(times).toHaveLength(WINDOWS[window] / step_ms);
+      const { times, players, lobbies } = linesOf(counted, period, now);
+      expect(linesOf(counted, period, now + step_ms - 1)).toEqual({ times, players, lobbies });
+      expect(linesOf(counted, period, now - 1).times.at(-1)).toBe(NOON - step_ms);
+      expect(times).toHaveLength(PERIODS[period] / step_ms);
       expect([times.at(-1), players.slice(-4), lobbies.slice(-4)]).toEqual([NOON, [0, 7, 0, 3], [0, 1, 0, 1]]);
       expect(players.slice(0, -4).every((value) => value === 0)).toBe(true);
       expect(times.slice(1).every((time, place) => time - (times[place] ?? 0) === step_ms)).toBe(true);

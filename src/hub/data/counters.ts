@@ -10,9 +10,9 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 /** How long after its end a minute is stored, at most. */
 const STORED_WITHIN_MS = 5_000;
-/** The windows that can be shown, with their lengths. */
-export const WINDOWS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
-export type CounterWindow = keyof typeof WINDOWS;
+/** The periods that can be shown, with their lengths. */
+export const PERIODS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
+export type CounterPeriod = keyof typeof PERIODS;
 
 /** Lines over time: the start of each step in Unix milliseconds, and the values there. */
 export interface Lines {
@@ -26,11 +26,11 @@ export function latestStep(step_ms: number, now: number): number {
   return Math.floor((now - STORED_WITHIN_MS - MINUTE_MS) / step_ms) * step_ms;
 }
 
-/** Returns the lines of a window that ends with what is stored. The service leaves out steps in which nothing happened. */
-export function linesOf({ step_ms, steps }: Counted, window: CounterWindow, now: number): Lines {
+/** Returns the lines of a period that ends with what is stored. The service leaves out steps in which nothing happened. */
+export function linesOf({ step_ms, steps }: Counted, period: CounterPeriod, now: number): Lines {
   const by_time = new Map(steps.map((step) => [Date.parse(step.start_ts), step]));
   const last = latestStep(step_ms, now);
-  const count = WINDOWS[window] / step_ms;
+  const count = PERIODS[period] / step_ms;
   const times = Array.from({ length: count }, (_, index) => last - (count - 1 - index) * step_ms);
   const valuesOf = (read: (step: Step) => number) =>
     times.map((time) => {
@@ -40,13 +40,13 @@ export function linesOf({ step_ms, steps }: Counted, window: CounterWindow, now:
   return { times, players: valuesOf(({ players }) => players), lobbies: valuesOf(({ lobbies }) => lobbies) };
 }
 
-/** Returns the steps that began within the window that ends now. Those of an answer grow older while it is shown. */
+/** Returns the steps that began within the period that ends now. Those of an answer grow older while it is shown. */
 export function stepsWithin<Counts extends Pick<Step, 'start_ts'>>(
   steps: Counts[],
-  window: CounterWindow,
+  period: CounterPeriod,
   now: number,
 ): Counts[] {
-  return steps.filter(({ start_ts }) => now - Date.parse(start_ts) < WINDOWS[window]);
+  return steps.filter(({ start_ts }) => now - Date.parse(start_ts) < PERIODS[period]);
 }
 
 /** Returns how many requests were refused, by the code of their error, the most frequent first. */

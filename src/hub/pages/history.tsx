@@ -3,11 +3,11 @@ import { useMemo } from 'preact/hooks';
 import {
   COUNTERS,
   type Counted,
-  type CounterWindow,
+  type CounterPeriod,
   linesOf,
+  PERIODS,
   refusalsOf,
   stepsWithin,
-  WINDOWS,
 } from '../data/counters.ts';
 import { useDeployments } from '../data/deployments.ts';
 import { useNamespace, versionName } from '../data/namespaces.ts';
@@ -20,22 +20,22 @@ import { now } from '../parts/time.tsx';
 
 const REFUSALS_MAX = 5;
 const MINUTE_MS = 60_000;
-const TEXTS: Record<CounterWindow, string> = { hour: 'the last hour', day: 'the last day', week: 'the last week' };
-const OTHERS: CounterWindow[] = ['hour', 'week'];
+const TEXTS: Record<CounterPeriod, string> = { hour: 'the last hour', day: 'the last day', week: 'the last week' };
+const OTHERS: CounterPeriod[] = ['hour', 'week'];
 
 /** Players and lobbies of the namespace over time, with its deploys, and what happened to requests for seats. */
 export function History() {
   const { scope } = useNamespace();
-  const window = OTHERS.find((one) => one === search.value.get('over')) ?? 'day';
-  const watched = useWatched(COUNTERS, scope, { window }).value;
-  // No new answer comes while nothing happens, so the window of this one moves on by itself.
+  const period = OTHERS.find((one) => one === search.value.get('over')) ?? 'day';
+  const watched = useWatched(COUNTERS, scope, { window: period }).value;
+  // No new answer comes while nothing happens, so the period of this one moves on by itself.
   const minute = useComputed(() => Math.floor(now.value / MINUTE_MS)).value;
   const counted = useMemo(
     () =>
       watched.is === 'here'
-        ? { ...watched.body, steps: stepsWithin(watched.body.steps, window, Date.now()) }
+        ? { ...watched.body, steps: stepsWithin(watched.body.steps, period, Date.now()) }
         : undefined,
-    [watched, window, minute],
+    [watched, period, minute],
   );
   return (
     <section class="card pad stack" aria-label="History">
@@ -44,16 +44,16 @@ export function History() {
         {counted && <Requests of={counted} />}
       </div>
       {watched.is === 'refused' && <Notice error={watched.error} />}
-      {counted && counted.steps.length > 0 && <PlayersChart of={counted} window={window} />}
+      {counted && counted.steps.length > 0 && <PlayersChart of={counted} period={period} />}
       {counted && <Refusals of={counted} />}
     </section>
   );
 }
 
-function PlayersChart({ of, window }: { of: Counted; window: CounterWindow }) {
+function PlayersChart({ of, period }: { of: Counted; period: CounterPeriod }) {
   const { game, namespace } = useNamespace();
   const { deployments } = useDeployments({ game, namespace });
-  const { times, players, lobbies } = useMemo(() => linesOf(of, window, Date.now()), [of, window]);
+  const { times, players, lobbies } = useMemo(() => linesOf(of, period, Date.now()), [of, period]);
   const lines = useMemo(
     () => [
       { name: 'players', color: '--accent', values: players },
@@ -62,14 +62,14 @@ function PlayersChart({ of, window }: { of: Counted; window: CounterWindow }) {
     [players, lobbies],
   );
   const marks = useMemo(() => {
-    const begin = Date.now() - WINDOWS[window];
+    const begin = Date.now() - PERIODS[period];
     const all = deployments.map(({ deploy_ts, version_id }) => ({ at: Date.parse(deploy_ts), version_id }));
     return all
       .filter(({ at }) => at >= begin)
       .map(({ at, version_id }) => ({ at, text: versionName(game, version_id) }));
-  }, [deployments, of, window]);
+  }, [deployments, of, period]);
   const deploys = marks.length === 0 ? '' : `; deployed: ${marks.map(({ text }) => text).join(', ')}`;
-  const label = `Players over ${TEXTS[window]}: ${Math.max(...players)} at most, ${players.at(-1)} at last${deploys}`;
+  const label = `Players over ${TEXTS[period]}: ${Math.max(...players)} at most, ${players.at(-1)} at last${deploys}`;
   return <Chart label={label} times={times} lines={lines} marks={marks} />;
 }
 
