@@ -7,7 +7,7 @@ import { StartError } from './platform/errors.ts';
 import { gatewayRequestsMaxOf, transfersMaxOf, withMoreFetches } from './platform/fetches.ts';
 import { assertProxySecret, readTrustedProxies } from './platform/http/addresses.ts';
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
-import type { Network } from './platform/networks.ts';
+import { isAnyAddress, type Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
 import { hideFromOthers, overwriteVariables } from './platform/own-memory.ts';
 import type { PortProtocol } from './platform/tokens/caller.ts';
@@ -172,8 +172,7 @@ interface KubernetesConfig {
 export function readConfig(environment: Record<string, string | undefined> = process.env): Config {
   const settings = parseSettings(environment);
   const url_host = settings.MUSTER_HOST.includes(':') ? `[${settings.MUSTER_HOST}]` : settings.MUSTER_HOST;
-  const any_address = ['0.0.0.0', '::'].includes(settings.MUSTER_HOST);
-  const local_url = `http://${any_address ? '127.0.0.1' : url_host}:${settings.MUSTER_PORT}`;
+  const local_url = `http://${isAnyAddress(settings.MUSTER_HOST) ? '127.0.0.1' : url_host}:${settings.MUSTER_PORT}`;
   if (!URL.canParse(local_url)) {
     throw new StartError(
       `MUSTER_HOST is "${settings.MUSTER_HOST}": expected an address like 127.0.0.1 or ::1, or a name.`,

@@ -13,7 +13,7 @@ import type { Events } from './platform/events.ts';
 import { releaseHold } from './platform/http/port-hold.ts';
 import { ServicePort } from './platform/http/service-port.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
-import { parseAddress, toUrlHost } from './platform/networks.ts';
+import { isAnyAddress, parseAddress, toUrlHost } from './platform/networks.ts';
 
 /** Whether game servers run as users of their own. */
 const IS_ROOT = process.getuid?.() === 0;
@@ -82,11 +82,9 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   };
 }
 
-const ALL_ADDRESSES = ['0.0.0.0', '::'];
-
 /** Returns the API's URL for game servers: with the address instead of a name that only this machine may know. */
 function apiUrlOf({ host, port, local_url }: Config): string {
-  const is_one = parseAddress(host) !== undefined && !ALL_ADDRESSES.includes(host);
+  const is_one = parseAddress(host) !== undefined && !isAnyAddress(host);
   return is_one ? `http://${toUrlHost(host)}:${port}` : local_url;
 }
 

@@ -62,9 +62,9 @@ const STEPS_END_WITHIN_MS = 15_000;
  * closes the database. A failed start closes the parts that are open. Throws StartError.
  */
 export async function openService(configured: Config, options: ServiceOptions = {}): Promise<Service> {
+  const { events = keepEvents(createLog(configured.log)), signal } = options;
   // Only addresses can be held, and containers do not know the names of this machine.
-  const config = { ...configured, host: await resolveHost(configured.host) };
-  const { events = keepEvents(createLog(config.log)), signal } = options;
+  const config = { ...configured, host: await resolveHost(configured.host, signal) };
   await using opened = new AsyncDisposableStack();
   const local_parts = opened.use(await openLocalParts(config, events));
   const not_ready_timer = setTimeout(() => void local_parts.port.answerStarting(), ANSWERS_AFTER_MS);

@@ -83,6 +83,11 @@ export function createMachineAddressCheck(host: string): (address: string) => bo
   };
 }
 
+/** Returns whether a host to listen on means all addresses of this machine. */
+export function isAnyAddress(host: string): boolean {
+  return host === '0.0.0.0' || host === '::';
+}
+
 /** Returns whether a name is one that only the machine itself, or a browser on it, resolves. */
 export function isLocalName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost');

@@ -31,12 +31,17 @@ const HOSTS: [string, string][] = [
   ['10.7', '10.0.0.7'],
 ];
 test.each(HOSTS)('listening: the host %s is resolved to %s', async (host, address) => {
-  expect(await resolveHost(host)).toBe(address);
+  expect(await resolveHost(host, undefined)).toBe(address);
+});
+
+test('listening: a start that is stopped while it looks up a name ends with the reason', async () => {
+  const stopping = AbortSignal.abort('SIGTERM');
+  expect(await resolveHost('muster.invalid', stopping).catch((reason: unknown) => reason)).toBe('SIGTERM');
 });
 
 test('listening: a name without an address is refused with what to do', async () => {
   const sentence = 'MUSTER_HOST is "muster.invalid", a name without an address: set it to an address of this machine.';
-  await expect(resolveHost('muster.invalid')).rejects.toThrow(sentence);
+  await expect(resolveHost('muster.invalid', undefined)).rejects.toThrow(sentence);
 });
 
 const FAILURES: [string, string][] = [

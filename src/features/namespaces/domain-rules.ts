@@ -27,7 +27,7 @@ export function operatorRight(entries: readonly string[], domain: string, namesp
 export interface OwnNames {
   public_url: string;
   local_url: string;
-  /** The address or name to listen on. */
+  /** The address to listen on, or localhost. */
   host: string;
   server_host: string;
   /** Further names of the service, as configured. */

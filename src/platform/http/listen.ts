@@ -5,11 +5,14 @@ import { assert, StartError } from '../errors.ts';
 import { parseAddress, toUrlHost } from '../networks.ts';
 import type { SocketHandler } from '../socket/socket-handlers.ts';
 import { hasErrorCode } from '../system-errors.ts';
+import { orAborted } from '../timeouts.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 
 /** Attempts to listen, each after the game servers that have the port were ended. */
 const ATTEMPTS_MAX = 10;
 const ATTEMPT_PAUSE_MS = 50;
+/** Time to find the address of a name. A name server that does not answer is tried several times. */
+const LOOKUP_MAX_MS = 30_000;
 /** How long requests in progress may take when the service stops. */
 const DRAIN_MS = 10_000;
 /**
@@ -117,17 +120,21 @@ export async function listenOnFreedPort<Result>(
 
 /**
  * Returns the address of a host to listen on. A name has the first of its addresses that belongs to this machine; the
- * name `localhost` stays, because it means two addresses. Throws StartError for a name without an address.
+ * name `localhost` stays, because it means two addresses. Throws StartError for a name whose address is not found in time,
+ * and the reason of the signal if that is aborted meanwhile.
  */
-export async function resolveHost(host: string): Promise<string> {
+export async function resolveHost(host: string, signal: AbortSignal | undefined): Promise<string> {
   if (host === 'localhost' || parseAddress(host)) return host;
+  const late = AbortSignal.timeout(LOOKUP_MAX_MS);
   try {
-    const found = (await lookup(host, { all: true })).map(({ address }) => address);
+    const all = await orAborted(lookup(host, { all: true }), signal ? AbortSignal.any([signal, late]) : late);
+    const found = all.map(({ address }) => address);
     const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
     const address = found.find((one) => own.some((mine) => mine.address === one)) ?? found[0];
     assert(address, 'a name that is found has an address');
     return address;
   } catch (cause) {
+    signal?.throwIfAborted();
     const sentence = `MUSTER_HOST is "${host}", a name without an address: set it to an address of this machine.`;
     throw new StartError(sentence, { cause });
   }
@@ -168,8 +175,7 @@ export function holdAndListen<Result>(
 ): { listening: Result; hold: PortHold | undefined } {
   const addresses = listenAddresses(host);
   let hold: PortHold | undefined;
-  // Only addresses can be held, not names.
-  if (hold_file !== undefined && addresses.every(parseAddress)) {
+  if (hold_file !== undefined) {
     hold = holdPort({ addresses, port, file: hold_file });
     if (!hold) throw Object.assign(new Error('the port is taken'), { code: 'EADDRINUSE' });
   }
