@@ -2,6 +2,7 @@ import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Extract, extract, type Header } from 'tar-stream';
 import { assert, ServiceError } from '../../platform/errors.ts';
+import { systemCodeOf } from '../../platform/system-errors.ts';
 import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
 /**
@@ -150,7 +151,7 @@ function isEndMark(block: Buffer): boolean {
 
 /** Returns whether the disk failed (it may be full), rather than the archive being invalid. */
 function isDiskTrouble(error: unknown): boolean {
-  return error instanceof Error && 'syscall' in error;
+  return systemCodeOf(error) !== undefined;
 }
 
 const SECONDS_MAX = 0xff_ff_ff_ff;

@@ -7,6 +7,7 @@ import type { Site, WebRequest } from '../../platform/http/site.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
 import type { MaybePromise } from '../../platform/maybe-promise.ts';
+import type { ByteRange } from '../../platform/objects/objects.ts';
 import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
@@ -16,7 +17,7 @@ import type { CdnRoute, Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
 import { openCompressedFiles } from './compressed-files.ts';
 import { createHosts, hostnameOf } from './hosts.ts';
-import { type ByteRange, chooseAnswer, contentTypeOf, customHeaders, etagOf, filePathOf, isHtml } from './rules.ts';
+import { chooseAnswer, contentTypeOf, customHeaders, etagOf, filePathOf, isHtml } from './rules.ts';
 
 const NEVER_KEPT = 'no-cache, no-store';
 /** Caches revalidate each time, so that a rollback of a version applies at once. */

@@ -1,6 +1,7 @@
 import mime from 'mime';
 import Negotiator from 'negotiator';
 import parseRange from 'range-parser';
+import type { ByteRange } from '../../platform/objects/objects.ts';
 import { isHeaderSafe } from '../uploads/uploads.ts';
 import { type CdnRoute, matchesGlob, TRANSPORT_HEADERS } from '../versions/versions.ts';
 
@@ -10,12 +11,6 @@ const ROUTES_APPLIED_MAX = 10;
 /** In order of preference. */
 const ENCODINGS = ['zstd', 'br', 'gzip'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
-
-/** Positions of bytes in a file, both included. */
-export interface ByteRange {
-  start: number;
-  end: number;
-}
 
 interface RequestedFile {
   content_id: string;

@@ -3,7 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { Reports } from '../../platform/reports.ts';
-import { type Feed, subscribeAll } from '../../platform/watch/feed.ts';
+import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Machines } from '../machines/machines.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
@@ -142,7 +142,6 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       }
     },
   });
-  const unsubscribe = subscribeAll(feed, [topics.serversEnding(), topics.machines()], loop.wake);
-  const stopped = loop.stopped.then(unsubscribe);
-  return { wake: loop.wake, stopped };
+  wakeOnChange(loop, { feed, topics: [topics.serversEnding(), topics.machines()], signal });
+  return loop;
 }

@@ -2,7 +2,7 @@ import type { Database, Tx } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startDeletingOld, startLoop } from '../../platform/loop.ts';
 import { forEachAtOnce } from '../../platform/pacing.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
+import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
 import { ClusterLease, type ClusterMachine } from './cluster-lease.ts';
 import { registerOwn } from './registration.ts';
@@ -184,14 +184,14 @@ export function createLease(dependencies: LeaseDependencies) {
       const shared = { signal, events };
       applying = startLoop({ ...shared, name: 'lost-machines', every_ms: lost_after_ms, step: applyVerdict });
       beating = startLoop({ ...shared, name: 'machines', every_ms: () => next_in_ms, step: beat });
-      const unsubscribe = feed.subscribe(topics.machines(), beating.wake);
+      wakeOnChange(beating, { feed, topics: [topics.machines()], signal });
       const old = startDeletingOld({
         name: 'old-machines',
         signal,
         events,
         deleteOld: () => store.deleteGone(database.queries, KEPT_FOR_MS),
       });
-      return [{ ...beating, stopped: beating.stopped.then(unsubscribe) }, applying, old];
+      return [beating, applying, old];
     },
     /** Records that this process stops. If servers run on, the machine rests until it is declared lost. */
     async stop({ has_servers }: { has_servers: boolean }): Promise<void> {

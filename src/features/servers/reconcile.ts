@@ -1,6 +1,6 @@
 import { startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
-import type { Feed } from '../../platform/watch/feed.ts';
+import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
@@ -329,11 +329,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     await clean();
     loop.wake();
   });
-  const unsubscribe = feed.subscribe(topics.work(machine.datacenter_id), loop.wake);
+  wakeOnChange(loop, { feed, topics: [topics.work(machine.datacenter_id)], signal });
 
   async function end(): Promise<void> {
     await Promise.all(loops.map(({ stopped }) => stopped));
-    unsubscribe();
     // A kill is followed by the step that finishes the server.
     while (steps_under_way.size > 0) await Promise.all(steps_under_way.values());
   }
