@@ -133,7 +133,7 @@ describe.skipIf(reason !== undefined)('scaling: deploy/kubernetes in a cluster o
     await Bun.write(join(folder, 'secret.env'), withValues(secrets.trim().split('\n'), store_settings).join('\n'));
     // Kubernetes 1.20 knows this API by its earlier version, and no ranges of ports.
     await edit('disruption-budget.yaml', (text) => text.replace('policy/v1', 'policy/v1beta1'));
-    await edit('network-policies.yaml', (text) => text.replace(/^ +endPort: \d+\n/m, ''));
+    await edit('network-policies.yaml', (text) => text.replace(/^ +endPort: \d+\n/gm, ''));
   }
 
   const environment = () => ({
