@@ -75,7 +75,8 @@ export interface PlacementDependencies {
  * Creates the step that places waiting servers of this datacenter on this machine, in turns of their namespaces, and
  * assigns ports to each. Machines place concurrently and take different servers. A machine counts only its
  * own servers, so its quotas hold with any number of processes. `placeAgainIn` schedules another round: for the next restart,
- * and in case a machine with more room, or with the build, does not take a server that this one left to it.
+ * in case a machine with more room, or with the build, does not take a server that this one left to it, and to say why a
+ * server waits that no other machine has taken.
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
   const { database, clock, machine, runtime, machines, developerGroupsOf, builds } = dependencies;

@@ -57,7 +57,10 @@ export function createWaitReasons({ database, events, logs, machine, machines }:
   }
 
   return {
-    /** Records why servers wait, with a line in the log of each. From time to time reports it to operators. */
+    /**
+     * Records why the oldest waiting server of each namespace waits, with a line in its log. From time to time reports it to
+     * operators.
+     */
     async record(waiting: WaitingRow[], findings: Findings): Promise<void> {
       const reasons = reasonsOf(waiting, findings);
       const changed = new Map<string, WaitReason>();
