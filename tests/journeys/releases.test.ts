@@ -105,7 +105,7 @@ test('on a system without Linux, commands that run a service say what they need,
     const { exit_code, stderr } = await run(name);
     expect([exit_code, stderr]).toEqual([
       1,
-      expect.stringMatching(/^"muster \w+" runs a service [^\n]* needs Linux, or WSL2 on Windows\.[^\n]*\n$/),
+      expect.stringMatching(/^"muster \w+" needs a machine that can run a service: Linux, or WSL2 [^\n]*\n$/),
     ]);
   }
   expect(await run('version')).toMatchObject({ exit_code: 0 });
