@@ -36,6 +36,22 @@ function startDev(settings: Record<string, string> = {}, cwd = folder) {
 }
 
 /** Finds a seat with the public token that was shown. */
+/** Starts the command and, once it checks a version of a server that never gets ready, lets the service answer nothing more. */
+async function startCheckWithoutAnswers() {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
+  let is_silent = false;
+  await using opened = new AsyncDisposableStack();
+  const proxy = opened.use(await openForwardProxy({ answerFor: () => (is_silent ? 'no answer' : undefined) }));
+  const terminal = startDev(through(proxy));
+  const isBeingChecked = async () =>
+    (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
+  await waitFor(isBeingChecked, 'a version to be checked');
+  is_silent = true;
+  const everything = opened.move();
+  return { terminal, [Symbol.asyncDispose]: () => everything.disposeAsync() };
+}
+
 async function findSeat(output: string): Promise<{ lobby_id: string; body: string; server_port: number }> {
   const token = /public token +(\S+)/.exec(output)?.[1];
   if (token === undefined) throw new Error(output);
@@ -240,15 +256,8 @@ test('dev: q ends the version that is being checked on the service of another de
 }, 300_000);
 
 test('dev: a second press of ctrl-C ends the clean-up, also if the first one was a key', async () => {
-  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
-  let is_silent = false;
-  await using proxy = await openForwardProxy({ answerFor: () => (is_silent ? 'no answer' : undefined) });
-  const terminal = startDev(through(proxy));
-  const isBeingChecked = async () =>
-    (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
-  await waitFor(isBeingChecked, 'a version to be checked');
-  is_silent = true;
+  await using checking = await startCheckWithoutAnswers();
+  const { terminal } = checking;
   // While keys are read, the terminal sends no signal.
   terminal.pressCtrlC();
   // Signals within a second count as one press, and a busy machine may notice the first one late.
@@ -316,15 +325,8 @@ test('dev: lobbies of an old version that cannot be ended keep nothing from bein
 }, 300_000);
 
 test('dev: q ends it also if the service does not answer', async () => {
-  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
-  await Bun.write(join(folder, 'server.ts'), 'setInterval(() => {}, 1_000);');
-  let is_silent = false;
-  await using proxy = await openForwardProxy({ answerFor: () => (is_silent ? 'no answer' : undefined) });
-  const terminal = startDev(through(proxy));
-  const isBeingChecked = async () =>
-    (await readServers('deploy-check').catch(() => [])).some((one) => !one.destroyed_at);
-  await waitFor(isBeingChecked, 'a version to be checked');
-  is_silent = true;
+  await using checking = await startCheckWithoutAnswers();
+  const { terminal } = checking;
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
   expect(terminal.output()).toContain('may still have lobbies of a check');

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { topics } from '../../src/features/topics.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
@@ -12,6 +12,19 @@ import { shareService } from '../support/suite.ts';
 const muster = shareService();
 const chromium = shareChromium(muster);
 const ROW = 'ul[aria-label="Servers"] > li';
+
+/** Inserts copies of the only server of a game, each created a minute before the last, with the members of `changes`. */
+async function copyServers({ namespace_id }: { namespace_id: string }, count: number, changes: SQL): Promise<void> {
+  await muster.database.transact(async (tx) => {
+    await touch(tx, [topics.serversOf(namespace_id)]);
+    await tx.execute(sql`
+      insert into servers select (jsonb_populate_record(server, jsonb_build_object(
+        'server_id', gen_random_uuid(), 'created_at', server.created_at - number * interval '1 minute'
+      ) || ${changes})).*
+      from servers as server, generate_series(1, ${count}::int) as number
+      where server.namespace_id = ${namespace_id}`);
+  });
+}
 
 describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
   test('a range of ports is shown with its host, of a server, of its lobby and of a new seat', async () => {
@@ -65,16 +78,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
-    // Copies of the running one, whose rows are as long as rows may be. The answer has 8 MiB at most.
-    await muster.database.transact(async (tx) => {
-      await touch(tx, [topics.serversOf(game.namespace_id)]);
-      await tx.execute(sql`
-        insert into servers select (jsonb_populate_record(server, jsonb_build_object(
-          'server_id', gen_random_uuid(), 'created_at', server.created_at - number * interval '1 minute',
-          'environment', jsonb_build_object('FILLING', repeat('x', 300000))
-        ))).*
-        from servers as server, generate_series(1, 40) as number where server.namespace_id = ${game.namespace_id}`);
-    });
+    // Their rows are as long as rows may be. The answer has 8 MiB at most.
+    const filling = sql`jsonb_build_object('environment', jsonb_build_object('FILLING', repeat('x', 300000)))`;
+    await copyServers(game, 40, filling);
     await using opened = await chromium.open(`/hub/${its.name_id}/prod/servers`, game.cloud_token);
     const { page, problems } = opened;
     const listed = (await page.getByText('are listed and searched.').textContent()) ?? '';
@@ -88,16 +94,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: servers', () => {
     const game = await makeControlledGame(muster);
     await seatOf(find(muster, game));
     const { game: its } = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
-    // Copies of the running one, which ended long ago.
-    await muster.database.transact(async (tx) => {
-      await touch(tx, [topics.serversOf(game.namespace_id)]);
-      await tx.execute(sql`
-        insert into servers select (jsonb_populate_record(server, jsonb_build_object(
-          'server_id', gen_random_uuid(), 'tags', jsonb_build_object('number', 'no-' || number),
-          'created_at', server.created_at - number * interval '1 minute', 'destroyed_at', now(), 'ended_at', now()
-        ))).*
-        from servers as server, generate_series(1, 230) as number where server.namespace_id = ${game.namespace_id}`);
-    });
+    const ended = sql`jsonb_build_object(
+      'tags', jsonb_build_object('number', 'no-' || number), 'destroyed_at', now(), 'ended_at', now())`;
+    await copyServers(game, 230, ended);
     await using opened = await chromium.open(`/hub/${its.name_id}/prod/servers`, game.cloud_token);
     const { page, problems } = opened;
     await page.getByText('1 of 1').waitFor();
