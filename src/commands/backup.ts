@@ -172,7 +172,7 @@ async function addObjects({ archive, say }: Target, source: Source, uploads: Kep
   }
 }
 
-/** Yields the content of a file whose first bytes are read only now. */
+/** Yields the content of an uploaded file. A failed read throws StartError: a store reads the file while this is consumed. */
 async function* withReadErrors(key: string, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* content;

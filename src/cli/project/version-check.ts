@@ -15,9 +15,9 @@ const ATTEMPTS_MAX = 10;
 const PAUSE_MAX_MS = { first: 1_000, last: 16_000 };
 /** Errors of a find in a game mode that needs more than a token, or takes no finds. They say nothing about the server. */
 const NOT_CHECKED = /^(CAPTCHA_|VERIFICATION_|MATCHMAKER_(VERIFICATION_|FIND_DISABLED|IDENTITY_REQUIRED))/;
-/** The error of a find whose lobby was not ready before the time limit of the request. */
+/** The find's lobby did not become ready within the time limit of a request. */
 const NOT_READY = 'MATCHMAKER_LOBBY_NOT_READY';
-/** The error of a find whose lobby ended before it was ready. */
+/** The find's lobby ended before it was ready. */
 const STOPPED = 'MATCHMAKER_LOBBY_STOPPED';
 /** The pause before a find is repeated: an address has 16 finds a minute by default. */
 const FIND_AGAIN_AFTER_MS = 4_000;

@@ -2,7 +2,7 @@ import { cutText, withoutValues } from '../outbound-exchange.ts';
 import type { CaptchaConfig } from '../versions/versions.ts';
 import type { Captcha } from './wire.ts';
 
-/** A provider whose widget players solve, and which checks their captchas. */
+/** A captcha provider: a player solves the captcha in its widget, and it checks the solution. */
 export interface Widget {
   name: 'hcaptcha' | 'turnstile';
   /** Undefined in an older configuration, where only the game's pages know it. */

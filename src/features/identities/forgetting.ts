@@ -32,8 +32,8 @@ interface ForgettingDependencies {
 }
 
 /**
- * Starts the loop that deletes identities whose deletion is due: it erases their names, bios and pictures. Their rows are
- * removed later, like those of guests.
+ * Starts the loop that deletes identities when the time of their deletion has come. It erases names, bios and pictures. The
+ * rows are removed later, like those of guests.
  */
 export function startForgetting(dependencies: ForgettingDependencies, signal: AbortSignal): Loop {
   const { database, clock, events } = dependencies;

@@ -237,7 +237,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     },
     /** Deletes a batch of expired refresh tokens. Returns how many; more may remain. */
     deleteOldRefreshTokens: () => store.deleteExpiredRefreshTokens(queries, clock.now()),
-    /** Starts the loop that deletes identities whose deletion is due. */
+    /** Starts the loop that deletes identities when the time of their deletion has come. */
     startForgetting: (signal: AbortSignal) =>
       startForgetting(
         { ...dependencies, update: async (tx, id, values) => void (await updateWith(tx, id, () => values)) },

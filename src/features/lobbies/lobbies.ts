@@ -43,7 +43,7 @@ export function createLobbiesApi(dependencies: LobbiesDependencies) {
      * steps. Keeps players who still have a seat.
      */
     deleteEnded: (before: Date) => deleteEnded(dependencies.database, before),
-    /** Returns an SQL condition: a lobby, running or stopped, has the server whose id is in the column. */
+    /** Returns an SQL condition: the server with the id in this column is that of a lobby, running or stopped. */
     isOn: isLobbyOn,
     /** Returns the namespace of a lobby of a game, running or stopped. */
     async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {

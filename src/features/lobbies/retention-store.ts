@@ -38,7 +38,7 @@ export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[
   return [...new Set(deleted.map(({ namespace_id }) => namespace_id))];
 }
 
-/** Returns an SQL condition: a lobby, running or stopped, has the server whose id is in the column. */
+/** Returns an SQL condition: the server with the id in this column is that of a lobby, running or stopped. */
 export function isLobbyOn(server_id: Column): SQL {
   return sql`exists (select from ${lobbies} where ${lobbies.server_id} = ${server_id})`;
 }

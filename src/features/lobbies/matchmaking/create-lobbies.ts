@@ -198,8 +198,8 @@ function refuse(planned: PlannedLobby, error: unknown, over_limit: OverLimit[] =
 }
 
 /**
- * Creates a lobby and seats its first requests, except those whose client is over its limit. Refuses the lobby if that
- * is the creator's client, if the namespace is at its limit of lobbies, or if earlier finds wait for a lobby.
+ * Creates a lobby and seats its first requests. A request gets no seat if its client is over its limit of players. No lobby
+ * is created if this applies to its creator, if the namespace is at its limit of lobbies, or if earlier finds wait for one.
  */
 async function createLobby(
   { servers, clock }: CreatePlannedDependencies,
