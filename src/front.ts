@@ -8,7 +8,7 @@ import { createApp } from './platform/http/app.ts';
 import type { Audit } from './platform/http/audit.ts';
 import type { Tenants } from './platform/http/authorization.ts';
 import { createCors } from './platform/http/cors.ts';
-import { documentRoutes } from './platform/http/documents.ts';
+import { documentRoutes } from './platform/http/documents/documents.ts';
 import type { Gateway } from './platform/http/gateway.ts';
 import { type HealthCheck, healthRoutes, type Isolation } from './platform/http/health.ts';
 import { createRateLimiter } from './platform/http/rate-limits.ts';

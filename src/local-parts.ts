@@ -10,8 +10,8 @@ import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';
 import { type DataDirectory, openDataDirectory } from './platform/data-directory.ts';
 import type { Events } from './platform/events.ts';
-import { releaseHold } from './platform/http/port-hold.ts';
-import { ServicePort } from './platform/http/service-port.ts';
+import { releaseHold } from './platform/http/ports/port-hold.ts';
+import { ServicePort } from './platform/http/ports/service-port.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
 import { isAnyAddress, parseAddress, toUrlHost } from './platform/networks.ts';
 

@@ -1,9 +1,9 @@
 import type { Config } from './config.ts';
 import type { Certificates } from './features/certificates/certificates.ts';
 import type { Events } from './platform/events.ts';
-import type { PortHandlers } from './platform/http/listen.ts';
-import { openRedirectPort } from './platform/http/redirect-port.ts';
-import { isCovered, openTlsPort } from './platform/http/tls-port.ts';
+import type { PortHandlers } from './platform/http/ports/listen.ts';
+import { openRedirectPort } from './platform/http/ports/redirect-port.ts';
+import { isCovered, openTlsPort } from './platform/http/ports/tls-port.ts';
 import { isLocalName } from './platform/networks.ts';
 
 const SERVERS_ADVICE =

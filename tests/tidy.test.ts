@@ -170,9 +170,11 @@ describe('the house is tidy', () => {
 
   test('docs/architecture.md names every folder of src/features and src/platform', () => {
     const page = read('docs/architecture.md');
-    const folders = sources.flatMap((path) => path.match(/^src\/(?:features|platform)\/([^/]+\/)/)?.[1] ?? []);
+    const folders = sources.flatMap((path) => path.match(/^src\/(?:features|platform)\/(.+\/)/)?.[1] ?? []);
     expect(folders.length).toBeGreaterThan(50);
-    expect([...new Set(folders)].filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+    // A folder inside another one may be named by its own name, as the runtimes of servers are.
+    const isNamed = (path: string) => page.includes(`\`${path}\``) || page.includes(`/${basename(path)}/`);
+    expect([...new Set(folders)].filter((path) => !isNamed(path))).toEqual([]);
   });
 
   test('the table of loops in docs/architecture.md has every loop, and no other', () => {

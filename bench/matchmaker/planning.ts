@@ -1,6 +1,6 @@
-import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { planSeats } from '../../src/features/lobbies/matchmaking/planner.ts';
-import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
+import { planSeats } from '../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { type Goal, middleOf, printTable, show, within } from '../report.ts';
 import type { Plan } from './plan.ts';
 

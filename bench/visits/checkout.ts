@@ -34,8 +34,8 @@ export async function openCheckout(
   );
   const { migrateDatabase }: typeof import('../../src/platform/database/migrate.ts') =
     await importFrom('platform/database/migrate.ts');
-  const { takeSeats }: typeof import('../../src/features/lobbies/matchmaking/seats-store.ts') = await importFrom(
-    'features/lobbies/matchmaking/seats-store.ts',
+  const { takeSeats }: typeof import('../../src/features/lobbies/matchmaking/rounds/seats-store.ts') = await importFrom(
+    'features/lobbies/matchmaking/rounds/seats-store.ts',
   );
   const { setConnected, setDisconnected }: typeof import('../../src/features/lobbies/players-store.ts') =
     await importFrom('features/lobbies/players-store.ts');

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { unpackArchive } from '../features/builds/archives/unpack.ts';
 import { hashStream } from '../features/builds/hashed-stream.ts';
-import { unpackArchive } from '../features/builds/unpack.ts';
 import type { BuildOrder } from '../features/servers/runtimes/kubernetes/pod-messages.ts';
 
 interface FetchLimits {

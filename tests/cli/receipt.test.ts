@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { describeReceipt, type Receipt } from '../../src/cli/receipt.ts';
-import { PASSED_OVER } from '../../src/features/lobbies/matchmaking/receipts-wire.ts';
+import { PASSED_OVER } from '../../src/features/lobbies/matchmaking/receipts/receipts-wire.ts';
 
 const CHOSEN = '01a20b3a-45de-7073-97dd-d511edc9ad78';
 const OTHER = '01a20b3a-45de-7073-97dd-4f16edc9ad79';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { findFreePorts } from '../../src/features/servers/free-ports.ts';
+import { findFreePorts } from '../../src/features/servers/placement/free-ports.ts';
 import { listProcesses, readStat } from '../../src/platform/processes.ts';
 import { packImage, WITHOUT_CONTAINERS } from '../support/containers.ts';
 import { type ExternalHome, openExternalHome } from '../support/external-home.ts';

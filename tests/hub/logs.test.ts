@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { insertSamples } from '../../src/features/servers/usage-samples-store.ts';
+import { insertSamples } from '../../src/features/servers/usage/usage-samples-store.ts';
 import { WITHOUT_PAGES } from '../support/browser.ts';
 import { listServers } from '../support/game.ts';
 import { find, makeControlledGame, seatOf, waitForFirstLobby } from '../support/game-server.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { refuseNetworks } from '../../src/platform/http/connection-filter.ts';
-import { openDescriptorTable } from '../../src/platform/http/open-connections.ts';
+import { refuseNetworks } from '../../src/platform/http/ports/connection-filter.ts';
+import { openDescriptorTable } from '../../src/platform/http/ports/open-connections.ts';
 import { HAS_IPV6 } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { Events } from '../../src/platform/events.ts';
-import { startLimitingConnections } from '../../src/platform/http/connection-limits.ts';
+import { startLimitingConnections } from '../../src/platform/http/ports/connection-limits.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PER_ADDRESS_MAX = 5;

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { takeSeats } from '../../src/features/lobbies/matchmaking/seats-store.ts';
+import { takeSeats } from '../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { openTestDatabase } from '../support/database.ts';
 

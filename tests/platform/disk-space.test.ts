@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { unpackArchive } from '../../src/features/builds/unpack.ts';
+import { unpackArchive } from '../../src/features/builds/archives/unpack.ts';
 import { createDiskSpace } from '../../src/platform/disk-space.ts';
 import { syncPath } from '../../src/platform/durable.ts';
 import { ServiceError } from '../../src/platform/errors.ts';

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import type { ServiceError } from '../../src/platform/errors.ts';
 import type { Call } from '../../src/platform/http/call.ts';
-import { serverLimits } from '../../src/platform/http/listen.ts';
+import { serverLimits } from '../../src/platform/http/ports/listen.ts';
 import { createDeadlineOptions, Deadline } from '../../src/platform/http/request-deadline.ts';
 import { type Route, route } from '../../src/platform/http/route.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeListenFailure, listenAddresses, resolveHost } from '../../src/platform/http/listen.ts';
-import { holdPort } from '../../src/platform/http/port-hold.ts';
+import { describeListenFailure, listenAddresses, resolveHost } from '../../src/platform/http/ports/listen.ts';
+import { holdPort } from '../../src/platform/http/ports/port-hold.ts';
 import { isRunning, listOpenFiles } from '../../src/platform/processes.ts';
 import { findSocketsAt } from '../../src/platform/tcp-ports.ts';
 import { makeDataDirectory } from '../support/service.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { selectIdentities } from '../../src/features/identities/store.ts';
-import { selectLobbies } from '../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
-import { selectQueuePositions } from '../../src/features/lobbies/matchmaking/queue-store.ts';
-import { insertReceipts } from '../../src/features/lobbies/matchmaking/receipts-store.ts';
-import { selectUsage } from '../../src/features/servers/usage-store.ts';
+import { selectLobbies } from '../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache-store.ts';
+import { selectQueuePositions } from '../../src/features/lobbies/matchmaking/queue/queue-store.ts';
+import { insertReceipts } from '../../src/features/lobbies/matchmaking/receipts/receipts-store.ts';
+import { selectUsage } from '../../src/features/servers/usage/usage-store.ts';
 import { type Database, openDatabase, type Queries } from '../../src/platform/database/database.ts';
 import { readVersions, touch } from '../../src/platform/watch/versions.ts';
 import { openTestDatabase } from '../support/database.ts';

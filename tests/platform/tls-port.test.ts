@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { ServiceEvent } from '../../src/platform/events.ts';
-import { type KeyPair, openTlsPort } from '../../src/platform/http/tls-port.ts';
+import { type KeyPair, openTlsPort } from '../../src/platform/http/ports/tls-port.ts';
 import { findFreePort } from '../support/test-ports.ts';
 import { fingerprintAt, makeCertificate } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { takeSeats } from '../../src/features/lobbies/matchmaking/seats-store.ts';
+import { takeSeats } from '../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { topics } from '../../src/features/topics.ts';
 import { after } from '../../src/platform/clock.ts';
 import type { Database, Queries } from '../../src/platform/database/database.ts';

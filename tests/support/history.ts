@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
-import { deleteEnded as deleteLobbies } from '../../src/features/lobbies/retention.ts';
-import { isLobbyOn } from '../../src/features/lobbies/retention-store.ts';
+import { deleteEnded as deleteLobbies } from '../../src/features/lobbies/upkeep/retention.ts';
+import { isLobbyOn } from '../../src/features/lobbies/upkeep/retention-store.ts';
 import { removeEnded as removeServers } from '../../src/features/servers/retention.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import { copyLobbies } from './lobby-copies.ts';

@@ -5,7 +5,7 @@ import { createApp } from '../../src/platform/http/app.ts';
 import type { Audit } from '../../src/platform/http/audit.ts';
 import type { Tenants } from '../../src/platform/http/authorization.ts';
 import type { Gateway } from '../../src/platform/http/gateway.ts';
-import { serverLimits } from '../../src/platform/http/listen.ts';
+import { serverLimits } from '../../src/platform/http/ports/listen.ts';
 import { createRateLimiter } from '../../src/platform/http/rate-limits.ts';
 import { createRays, type Rays } from '../../src/platform/http/rays.ts';
 import type { Route } from '../../src/platform/http/route.ts';

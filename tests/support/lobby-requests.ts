@@ -1,10 +1,10 @@
-import type { LobbyIndex, RunningLobby } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
-import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
+import type { LobbyIndex, RunningLobby } from '../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
+import type { PlannedLobby } from '../../src/features/lobbies/matchmaking/rounds/planner.ts';
 import {
   countSeats,
   type FindRequest,
   type SeatRequest,
-} from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+} from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import type { Chance } from './chance.ts';
 import { freeSeats, fullest, isReserved, suits } from './matchmaking-rules.ts';
 import type { LobbyState } from './matchmaking-state.ts';

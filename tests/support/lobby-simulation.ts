@@ -1,6 +1,6 @@
-import { type PlannedLobby, planSeats } from '../../src/features/lobbies/matchmaking/planner.ts';
-import { retryableAfter } from '../../src/features/lobbies/matchmaking/retryable-refusals.ts';
-import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { type PlannedLobby, planSeats } from '../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import { retryableAfter } from '../../src/features/lobbies/matchmaking/rounds/retryable-refusals.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import type { Chance } from './chance.ts';
 import { drawSearch, fewestFree, ifDefined, MODES, newLobby, REGIONS, rowOf } from './lobby-requests.ts';
 import { checkMemory, keepLobbiesWarm } from './lobby-warm.ts';

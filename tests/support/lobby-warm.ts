@@ -1,4 +1,4 @@
-import type { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
+import type { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
 import { missingLobbies } from '../../src/features/lobbies/rules.ts';
 import { newLobby } from './lobby-requests.ts';
 import { freeSeats } from './matchmaking-rules.ts';

@@ -1,9 +1,9 @@
-import { createLogs } from '../../src/features/servers/logs.ts';
+import { createLogs } from '../../src/features/servers/logs/logs.ts';
 import {
   createPlacement,
   type PlacementDependencies,
   type PlacementMachine,
-} from '../../src/features/servers/placement.ts';
+} from '../../src/features/servers/placement/placement.ts';
 import type { PlacedServer } from '../../src/features/servers/tables.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { LONE_MACHINE } from './lone-machine.ts';

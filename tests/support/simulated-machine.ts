@@ -1,4 +1,4 @@
-import { createLogs, type Logs } from '../../src/features/servers/logs.ts';
+import { createLogs, type Logs } from '../../src/features/servers/logs/logs.ts';
 import { type ReconcileDependencies, startReconciling } from '../../src/features/servers/reconcile.ts';
 import type { Observation, Runtime, ServerHandle } from '../../src/features/servers/runtimes/runtime.ts';
 import { insertServer } from '../../src/features/servers/store.ts';

@@ -1,10 +1,10 @@
-import type { Plan, PlannedLobby } from '../../src/features/lobbies/matchmaking/planner.ts';
+import type { Plan, PlannedLobby } from '../../src/features/lobbies/matchmaking/rounds/planner.ts';
 import {
   countSeats,
   type FirstRequest,
   playerIdsOf,
   type SeatRequest,
-} from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+} from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { surplusLobbies } from '../../src/features/lobbies/rules.ts';
 import { type Arrival, haveRoom, isOverLimit, isReserved, mayCreateLobby } from './matchmaking-rules.ts';
 import { type LobbyState, MatchmakingState } from './matchmaking-state.ts';

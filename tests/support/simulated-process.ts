@@ -1,5 +1,5 @@
-import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-index.ts';
-import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { LobbyIndex } from '../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 
 /** A request that waits to be decided. */
 export interface PendingRequest {

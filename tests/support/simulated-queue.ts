@@ -1,4 +1,4 @@
-import { countSeats, type FindRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { countSeats, type FindRequest } from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import type { QueuedFind } from '../../src/features/lobbies/tables.ts';
 import type { Search } from './matchmaking-rules.ts';
 

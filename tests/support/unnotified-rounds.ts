@@ -1,9 +1,9 @@
-import { createAbandonedSeats } from '../../src/features/lobbies/abandoned-seats.ts';
-import type { CreatePlanned } from '../../src/features/lobbies/matchmaking/create-lobbies.ts';
-import { createLobbyCache, type LobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache.ts';
-import type { SeatRequest } from '../../src/features/lobbies/matchmaking/seat-requests.ts';
-import { createSeatRounds } from '../../src/features/lobbies/matchmaking/seat-rounds.ts';
-import { openSeatTaking } from '../../src/features/lobbies/matchmaking/seat-taking.ts';
+import { createLobbyCache, type LobbyCache } from '../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache.ts';
+import type { CreatePlanned } from '../../src/features/lobbies/matchmaking/new-lobbies/create-lobbies.ts';
+import type { SeatRequest } from '../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
+import { createSeatRounds } from '../../src/features/lobbies/matchmaking/rounds/seat-rounds.ts';
+import { openSeatTaking } from '../../src/features/lobbies/matchmaking/rounds/seat-taking.ts';
+import { createAbandonedSeats } from '../../src/features/lobbies/upkeep/abandoned-seats.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import type { TestGame } from './game.ts';

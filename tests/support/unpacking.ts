@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/tar-reader.ts';
-import { unpackArchive } from '../../src/features/builds/unpack.ts';
+import { UNPACK_LIMITS, type UnpackLimits } from '../../src/features/builds/archives/tar-reader.ts';
+import { unpackArchive } from '../../src/features/builds/archives/unpack.ts';
 import { buildRefusalOf } from './build-refusal.ts';
 import { listTree } from './tar.ts';
 

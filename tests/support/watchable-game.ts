@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { createLogs } from '../../src/features/servers/logs.ts';
+import { createLogs } from '../../src/features/servers/logs/logs.ts';
 import { insertServer } from '../../src/features/servers/store.ts';
 import { topics } from '../../src/features/topics.ts';
 import { type Database, type DatabaseAddress, openDatabase } from '../../src/platform/database/database.ts';

@@ -7,14 +7,14 @@ import { TAGS_MAX } from '../tags.ts';
 import { topics } from '../topics.ts';
 import type { Uploads } from '../uploads/uploads.ts';
 import type { PresignedRequest } from '../uploads/wire.ts';
-import type { BaseImage } from './base-image.ts';
+import type { BaseImage } from './containers/base-image.ts';
 import { type AvailableKinds, checkBuild, runtimeKindOf, scriptNameOf } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildKind, BuildRow } from './tables.ts';
 import { openUnpackedBuilds } from './unpacked-builds.ts';
 import type { PrepareBuild } from './wire.ts';
 
-export { type BaseImage, openBaseImage } from './base-image.ts';
+export { type BaseImage, openBaseImage } from './containers/base-image.ts';
 export type { BuildKind } from './tables.ts';
 
 /** A build that a runtime can start: files on this machine. */

@@ -9,15 +9,15 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import { removeFolder } from '../../platform/folder-removal.ts';
 import { SlotQueue } from '../../platform/limits/slot-queue.ts';
 import type { Uploads } from '../uploads/uploads.ts';
-import { type BaseImage, removeBaseImages } from './base-image.ts';
-import { unpackContainedArchive } from './contained-archive.ts';
-import { unpackBundle, unpackImage } from './container-builds.ts';
+import { unpackArchive } from './archives/unpack.ts';
+import { type BaseImage, removeBaseImages } from './containers/base-image.ts';
+import { unpackContainedArchive } from './containers/contained-archive.ts';
+import { unpackBundle, unpackImage } from './containers/container-builds.ts';
 import { hashStream } from './hashed-stream.ts';
 import { checkProgram } from './program.ts';
 import { type Available, assertAvailable } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildRow, StoredKind } from './tables.ts';
-import { unpackArchive } from './unpack.ts';
 import { createUnusedBuilds, type RemovedBuild, type RemoveUnusedOptions } from './unused-builds.ts';
 
 /** Suffix of the directory into which a build is being unpacked. */

@@ -2,7 +2,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { DataDirectory } from '../../platform/data-directory.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import type { ServedCertificates } from '../../platform/http/tls-port.ts';
+import type { ServedCertificates } from '../../platform/http/ports/tls-port.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';

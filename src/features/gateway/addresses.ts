@@ -1,5 +1,5 @@
-import type { ServedCertificates } from '../../platform/http/tls-port.ts';
-import { isCovered } from '../../platform/http/tls-port.ts';
+import type { ServedCertificates } from '../../platform/http/ports/tls-port.ts';
+import { isCovered } from '../../platform/http/ports/tls-port.ts';
 import { isLocalName } from '../../platform/networks.ts';
 import type { AddressedPort, AddressOf, PublicAddress } from '../port-names.ts';
 import { relayNames } from './relays/relay-names.ts';

@@ -1,8 +1,8 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { hasBody } from '../../platform/http/body.ts';
-import { noteAnswer, noteAnswerEnd } from '../../platform/http/connections-in-use.ts';
 import type { GatewayRequest } from '../../platform/http/gateway.ts';
 import { asksForSocket, checkHandshake } from '../../platform/http/handshake.ts';
+import { noteAnswer, noteAnswerEnd } from '../../platform/http/ports/connections-in-use.ts';
 import type { WebRequest } from '../../platform/http/site.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';

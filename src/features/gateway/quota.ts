@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
-import { readDescriptorsMax } from '../../platform/http/open-connections.ts';
+import { readDescriptorsMax } from '../../platform/http/ports/open-connections.ts';
 import { Slots } from '../../platform/limits/slots.ts';
 import { countingKeyOf } from '../../platform/networks.ts';
 

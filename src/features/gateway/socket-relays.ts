@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import { noteSocket, noteSocketEnd } from '../../platform/http/connections-in-use.ts';
+import { noteSocket, noteSocketEnd } from '../../platform/http/ports/connections-in-use.ts';
 import { isToken } from '../../platform/http/token.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { toServerHeaders } from './forwarded-headers.ts';

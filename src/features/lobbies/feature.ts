@@ -1,15 +1,15 @@
 import type { Feature } from '../../platform/feature.ts';
 import type { Loop } from '../../platform/loop.ts';
 import type { Machines } from '../machines/machines.ts';
-import { createAbandonedSeats } from './abandoned-seats.ts';
-import { createAvoidedLobbies } from './avoided-lobbies.ts';
-import { lobbyCloudRoutes } from './cloud-routes.ts';
+import { lobbyCloudRoutes } from './developers/cloud-routes.ts';
 import { lobbyGameServerRoutes } from './game-server-routes.ts';
 import { createLobbiesApi, type Lobbies, type LobbiesDependencies } from './lobbies.ts';
-import { queueRoutes } from './matchmaking/queue-routes.ts';
-import { trialRoutes } from './matchmaking/trial-routes.ts';
-import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
+import { queueRoutes } from './matchmaking/queue/queue-routes.ts';
+import { trialRoutes } from './matchmaking/trials/trial-routes.ts';
 import { lobbyRoutes } from './routes.ts';
+import { createAbandonedSeats } from './upkeep/abandoned-seats.ts';
+import { createAvoidedLobbies } from './upkeep/avoided-lobbies.ts';
+import { type ReconcileDependencies, startReconciling } from './upkeep/reconcile.ts';
 
 interface LobbySettings {
   /** Time for a new lobby to become ready. */

@@ -1,16 +1,16 @@
 import { ServiceError } from '../../platform/errors.ts';
-import { createDeveloperApi, type DeveloperApiDependencies } from './developer-api.ts';
+import { createDeveloperApi, type DeveloperApiDependencies } from './developers/developer-api.ts';
 import { createGameServerApi, type GameServerApiDependencies } from './game-server-api.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
-import { deleteEnded } from './retention.ts';
-import { isLobbyOn } from './retention-store.ts';
 import { createLobbyRows } from './rows.ts';
 import { createStopping, type StoppingDependencies } from './stopping.ts';
 import { countByMachine, countByNamespace, selectLobby, selectPlayersByGame } from './store.ts';
+import { deleteEnded } from './upkeep/retention.ts';
+import { isLobbyOn } from './upkeep/retention-store.ts';
 
-export type { ExportedLobby } from './developer-api.ts';
+export type { ExportedLobby } from './developers/developer-api.ts';
 
 export type LobbiesDependencies = MatchmakerDependencies &
   GameServerApiDependencies &

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
 import type { Client } from './matchmaking/clients.ts';
-import type { Refusal } from './matchmaking/planner.ts';
+import type { Refusal } from './matchmaking/rounds/planner.ts';
 
 /** Returns the error of a player's request whose lobby has stopped. */
 export function lobbyStopped(): ServiceError {

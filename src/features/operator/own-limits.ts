@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
-import { countInUse } from '../../platform/http/connections-in-use.ts';
-import { countDescriptors, readDescriptorsMax } from '../../platform/http/open-connections.ts';
+import { countInUse } from '../../platform/http/ports/connections-in-use.ts';
+import { countDescriptors, readDescriptorsMax } from '../../platform/http/ports/open-connections.ts';
 import type { UsedLimit } from './wire.ts';
 
 /**

@@ -4,11 +4,11 @@ import type { Database } from '../../platform/database/database.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { ClusterLease, ClusterMachine, HeldCluster, Machines, Offer } from '../machines/machines.ts';
 import { machineIdOf } from './cluster-id.ts';
-import type { Logs } from './logs.ts';
-import { startMetering } from './metering.ts';
+import type { Logs } from './logs/logs.ts';
 import { type ReconcileDependencies, type ServerRelays, startReconciling } from './reconcile.ts';
 import type { Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
 import * as store from './store.ts';
+import { startMetering } from './usage/metering.ts';
 
 /** Pause between the end of a lease and the next attempt to get one. */
 const TAKE_AGAIN_AFTER_MS = 2_000;

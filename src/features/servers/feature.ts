@@ -5,14 +5,14 @@ import type { Machines } from '../machines/machines.ts';
 import type { AddressOf } from '../port-names.ts';
 import { type ClusterWork, startClusterWork } from './cluster-work.ts';
 import { startLimitingDisk } from './disk-limit.ts';
-import { createLogs, type LogsDependencies } from './logs.ts';
-import { startMetering } from './metering.ts';
+import { createLogs, type LogsDependencies } from './logs/logs.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
 import { serverRoutes } from './routes.ts';
 import type { AnswerNodes, Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
 import type { DiskUse } from './runtimes/runtime.ts';
 import { createServers, type Servers, type ServersDependencies } from './servers.ts';
 import * as store from './store.ts';
+import { startMetering } from './usage/metering.ts';
 
 type Dependencies = LogsDependencies &
   Omit<ServersDependencies & ReconcileDependencies, 'logs' | 'takes_servers'> & {

@@ -6,15 +6,15 @@ import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
 import { removeAbandoned } from './abandoned.ts';
 import { createEnding } from './ending.ts';
-import { createLogCollector } from './log-collector.ts';
-import { createPlacement, type PlacementDependencies } from './placement.ts';
+import { createLogCollector } from './logs/log-collector.ts';
+import { createPlacement, type PlacementDependencies } from './placement/placement.ts';
+import { shareStarts, takeInTurns } from './placement/turns.ts';
 import { handleOf, nextStep, type Remembered } from './rules.ts';
 import type { Runtime } from './runtimes/runtime.ts';
 import { StartAttempts } from './start-attempts.ts';
 import { createStarting } from './starting.ts';
 import * as store from './store.ts';
 import type { PlacedServer } from './tables.ts';
-import { shareStarts, takeInTurns } from './turns.ts';
 
 /**
  * Longest delay until a change without a notification is noticed, such as the end of a process that an earlier start of

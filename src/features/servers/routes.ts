@@ -5,7 +5,7 @@ import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { AddressOf } from '../port-names.ts';
 import { parseTags, refuseLongTags } from '../tags.ts';
-import { CrashesAnswer, toCrashes } from './crashes-wire.ts';
+import { CrashesAnswer, toCrashes } from './crashes/crashes-wire.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
 import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';

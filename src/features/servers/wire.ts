@@ -5,9 +5,9 @@ import type { AddressOf } from '../port-names.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
 import { describeEnd, hasCrashed } from './end-description.ts';
-import type { LogQuery } from './log-reading.ts';
-import type { SearchedLines } from './log-search.ts';
-import type { LogLines } from './logs.ts';
+import type { LogQuery } from './logs/log-reading.ts';
+import type { SearchedLines } from './logs/log-search.ts';
+import type { LogLines } from './logs/logs.ts';
 import {
   LOG_STREAMS,
   type LogStream as LogStreamName,
@@ -15,7 +15,7 @@ import {
   type ServerRow,
   startOfMinute,
 } from './tables.ts';
-import type { ServerUsage } from './usage-reading.ts';
+import type { ServerUsage } from './usage/usage-reading.ts';
 
 const SECONDS_PER_MINUTE = 60;
 const MIB = 1_024 ** 2;

@@ -1,11 +1,11 @@
 import { Elysia } from 'elysia';
 import { ServiceError } from '../errors.ts';
 import { toResponse } from './answers.ts';
+import { describeRoute } from './documents/openapi.ts';
 import { type Answerer, type Exchange, NO_ROUTE } from './exchange.ts';
-import { describeRoute } from './openapi.ts';
 import { pathOf, type RawParams } from './path.ts';
 import { createPipeline, type PipelineOptions, type PipelineParts } from './pipeline.ts';
-import type { ReceivingServers } from './receiving-servers.ts';
+import type { ReceivingServers } from './ports/receiving-servers.ts';
 import type { Route } from './route.ts';
 import {
   assertDenyByDefault,

@@ -4,9 +4,9 @@ import type { Caller } from '../tokens/caller.ts';
 import type { Addresses, PeerServer } from './addresses.ts';
 import { errorResponse, toCallersError } from './answers.ts';
 import { hasBody, isBodyLeft } from './body.ts';
-import { noteRequest, noteRequestEnd } from './connections-in-use.ts';
+import { noteRequest, noteRequestEnd } from './ports/connections-in-use.ts';
+import type { ReceivingServers } from './ports/receiving-servers.ts';
 import type { Rays } from './rays.ts';
-import type { ReceivingServers } from './receiving-servers.ts';
 import { Deadline, type DeadlineOptions } from './request-deadline.ts';
 
 /** Shown in the log instead of a route, for requests that no route answers. */

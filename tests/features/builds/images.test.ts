@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import type { Process } from '../../../src/features/builds/bundle.ts';
+import type { Process } from '../../../src/features/builds/containers/bundle.ts';
 import { sha256 } from '../../support/digest.ts';
 import {
   ARCHITECTURE,

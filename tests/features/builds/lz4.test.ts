@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { $ } from 'bun';
-import { decompressLz4 } from '../../../src/features/builds/lz4.ts';
+import { decompressLz4 } from '../../../src/features/builds/archives/lz4.ts';
 
 const MIB = 1024 ** 2;
 const directory = await mkdtemp(join(tmpdir(), 'muster-lz4-'));

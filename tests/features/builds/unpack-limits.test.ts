@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { UNPACK_LIMITS } from '../../../src/features/builds/tar-reader.ts';
+import { UNPACK_LIMITS } from '../../../src/features/builds/archives/tar-reader.ts';
 import { packTar, paxRecord, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
 import { UNTOUCHED, unpack } from '../../support/unpacking.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { unpackArchive } from '../../../src/features/builds/unpack.ts';
+import { unpackArchive } from '../../../src/features/builds/archives/unpack.ts';
 import { makeDataDirectory } from '../../support/service.ts';
 import { packTar } from '../../support/tar.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { AttemptPacing } from '../../../src/features/lobbies/matchmaking/attempt-pacing.ts';
+import { AttemptPacing } from '../../../src/features/lobbies/matchmaking/queue/attempt-pacing.ts';
 
 const NEVER_MS = 3_600_000;
 const FINDS = 100;

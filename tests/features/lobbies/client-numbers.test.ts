@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { listClients } from '../../../src/features/lobbies/matchmaking/client-numbers-store.ts';
+import { listClients } from '../../../src/features/lobbies/matchmaking/rounds/client-numbers-store.ts';
 import {
   isConflict,
   type TakenSeats,
   takeSeats,
   takeSeatsUnderLock,
-} from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+} from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { isAmong, removePlayers } from '../../../src/features/lobbies/players-store.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';

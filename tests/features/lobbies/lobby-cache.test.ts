@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache.ts';
-import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache.ts';
+import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { countLobby, insertLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
-import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache.ts';
-import { CHANGES_MAX, selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
+import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache.ts';
+import { CHANGES_MAX, selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache-store.ts';
+import { countLobby, insertLobby } from '../../../src/features/lobbies/matchmaking/new-lobbies/create-lobbies-store.ts';
 import { isAmong, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
-import { deleteLobbiesBefore } from '../../../src/features/lobbies/retention-store.ts';
 import { createLobbyRows } from '../../../src/features/lobbies/rows.ts';
 import { selectListedChanges } from '../../../src/features/lobbies/rows-store.ts';
 import { selectLobby, setReady, stopLobby, touchLobby, updateLobbies } from '../../../src/features/lobbies/store.ts';
 import { CHANGES_KEPT, type LobbyRow } from '../../../src/features/lobbies/tables.ts';
+import { deleteLobbiesBefore } from '../../../src/features/lobbies/upkeep/retention-store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../../src/platform/database/database.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { CHANGES_MAX, PAGE_MAX } from '../../../src/features/lobbies/matchmaking/lobby-cache-store.ts';
+import { CHANGES_MAX, PAGE_MAX } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache-store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { createNamespaceSteps } from '../../../src/features/lobbies/namespace-steps.ts';
+import { createNamespaceSteps } from '../../../src/features/lobbies/upkeep/namespace-steps.ts';
 import { createTestClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import type { TestGame } from '../../support/game.ts';

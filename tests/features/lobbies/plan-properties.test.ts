@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
-import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
+import { planSeats } from '../../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { freeSeats, fullest, hasRoom, suits } from '../../support/matchmaking-rules.ts';

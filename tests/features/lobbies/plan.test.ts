@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
-import type { FindRequest, JoinRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
+import { planSeats } from '../../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import type {
+  FindRequest,
+  JoinRequest,
+  SeatRequest,
+} from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 
 const NAMESPACE = 'namespace';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { createQueue } from '../../../src/features/lobbies/matchmaking/queue.ts';
-import { deleteQueued } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
-import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
-import { LostRaces, type Rounds } from '../../../src/features/lobbies/matchmaking/seat-rounds.ts';
+import { createQueue } from '../../../src/features/lobbies/matchmaking/queue/queue.ts';
+import { deleteQueued } from '../../../src/features/lobbies/matchmaking/queue/queue-store.ts';
+import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
+import { LostRaces, type Rounds } from '../../../src/features/lobbies/matchmaking/rounds/seat-rounds.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { TestGame } from '../../support/game.ts';

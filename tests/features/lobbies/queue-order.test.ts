@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-index.ts';
-import { type Plan, planSeats } from '../../../src/features/lobbies/matchmaking/planner.ts';
-import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { LobbyIndex, type RunningLobby } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
+import { type Plan, planSeats } from '../../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import type { QueuedFind } from '../../../src/features/lobbies/tables.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 

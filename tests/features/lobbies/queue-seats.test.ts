@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { countLobby } from '../../../src/features/lobbies/matchmaking/create-lobbies-store.ts';
+import { countLobby } from '../../../src/features/lobbies/matchmaking/new-lobbies/create-lobbies-store.ts';
 import {
   deleteQueued,
   deleteWithEndedLeases,
   renewLeases,
-} from '../../../src/features/lobbies/matchmaking/queue-store.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+} from '../../../src/features/lobbies/matchmaking/queue/queue-store.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { createReceipts } from '../../../src/features/lobbies/matchmaking/receipts.ts';
+import { createReceipts } from '../../../src/features/lobbies/matchmaking/receipts/receipts.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Answer, Api } from '../../support/api.ts';
 import { openTestDatabase } from '../../support/database.ts';

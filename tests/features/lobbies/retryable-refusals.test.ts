@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { retryableAfter } from '../../../src/features/lobbies/matchmaking/retryable-refusals.ts';
-import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
+import { retryableAfter } from '../../../src/features/lobbies/matchmaking/rounds/retryable-refusals.ts';
+import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 
 const COMMON = { namespace_id: 'here', game_id: 'game', address: '', client: { name: 'near', players_max: 1 } };
 const join = (player_id: string, namespace_id = 'here'): SeatRequest => ({

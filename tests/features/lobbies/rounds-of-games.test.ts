@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import type { LobbyOutcome } from '../../../src/features/lobbies/matchmaking/create-lobbies.ts';
-import { PendingRequest } from '../../../src/features/lobbies/matchmaking/pending-request.ts';
-import type { PlannedLobby } from '../../../src/features/lobbies/matchmaking/planner.ts';
-import { planRound } from '../../../src/features/lobbies/matchmaking/round-plan.ts';
+import type { LobbyOutcome } from '../../../src/features/lobbies/matchmaking/new-lobbies/create-lobbies.ts';
+import { PendingRequest } from '../../../src/features/lobbies/matchmaking/rounds/pending-request.ts';
+import type { PlannedLobby } from '../../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import { planRound } from '../../../src/features/lobbies/matchmaking/rounds/round-plan.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';

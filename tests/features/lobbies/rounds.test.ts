@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { deleteQueued, insertQueued } from '../../../src/features/lobbies/matchmaking/queue-store.ts';
-import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/seat-requests.ts';
-import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { deleteQueued, insertQueued } from '../../../src/features/lobbies/matchmaking/queue/queue-store.ts';
+import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
+import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectLobby, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
 import { after } from '../../../src/platform/clock.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
-import { createNamespaceSteps } from '../../../src/features/lobbies/namespace-steps.ts';
+import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { keepSeat, selectPlayer, setConnected } from '../../../src/features/lobbies/players-store.ts';
-import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/seat-checks.ts';
+import { createNamespaceSteps } from '../../../src/features/lobbies/upkeep/namespace-steps.ts';
+import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/upkeep/seat-checks.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
 import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';

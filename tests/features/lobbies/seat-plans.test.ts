@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
-import { takeSeats } from '../../../src/features/lobbies/matchmaking/seats-store.ts';
+import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { isAmong, isInUnlocked, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
-import { selectDue } from '../../../src/features/lobbies/seat-checks-store.ts';
+import { selectDue } from '../../../src/features/lobbies/upkeep/seat-checks-store.ts';
 import { selectVisible } from '../../../src/features/lobbies/views-store.ts';
 import { type Database, openDatabase, type Queries } from '../../../src/platform/database/database.ts';
 import { openTestDatabase } from '../../support/database.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { combineVisits } from '../../../src/features/lobbies/developer-api.ts';
+import { combineVisits } from '../../../src/features/lobbies/developers/developer-api.ts';
 import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
 import { selectLeft } from '../../../src/features/lobbies/views-store.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';

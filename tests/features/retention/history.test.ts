@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { deleteEnded as deleteLobbies } from '../../../src/features/lobbies/retention.ts';
-import { isLobbyOn } from '../../../src/features/lobbies/retention-store.ts';
+import { deleteEnded as deleteLobbies } from '../../../src/features/lobbies/upkeep/retention.ts';
+import { isLobbyOn } from '../../../src/features/lobbies/upkeep/retention-store.ts';
 import { startRetention } from '../../../src/features/retention/retention.ts';
 import { removeEnded as removeServers } from '../../../src/features/servers/retention.ts';
 import type { InUse } from '../../../src/features/servers/retention-store.ts';

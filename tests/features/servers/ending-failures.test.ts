@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { mkdirSync, rmSync } from 'node:fs';
 import { createEnding } from '../../../src/features/servers/ending.ts';
-import { createLogCollector } from '../../../src/features/servers/log-collector.ts';
-import { createLogs } from '../../../src/features/servers/logs.ts';
+import { createLogCollector } from '../../../src/features/servers/logs/log-collector.ts';
+import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import type { Observation, Runtime, ServerHandle } from '../../../src/features/servers/runtimes/runtime.ts';
 import { selectServerById } from '../../../src/features/servers/store.ts';
 import type { PlacedServer } from '../../../src/features/servers/tables.ts';

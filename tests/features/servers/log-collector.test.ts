@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { appendFileSync, closeSync, openSync, statSync, writeSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
-import { createLogCollector, type LogSource, ROUND_BYTES_MAX } from '../../../src/features/servers/log-collector.ts';
-import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
+import {
+  createLogCollector,
+  type LogSource,
+  ROUND_BYTES_MAX,
+} from '../../../src/features/servers/logs/log-collector.ts';
+import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs/logs.ts';
 import { shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 

@@ -2,14 +2,14 @@ import { describe, expect, test } from 'bun:test';
 import { appendFileSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import type { LogName } from '../../../src/features/servers/log-store.ts';
+import type { LogName } from '../../../src/features/servers/logs/log-store.ts';
 import {
   createLogs,
   type Logs,
   PIECE_BYTES_MAX,
   PIECE_OVERHEAD_BYTES,
   type ReadOutput,
-} from '../../../src/features/servers/logs.ts';
+} from '../../../src/features/servers/logs/logs.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { readerOf, shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { waitForEndEvent } from '../../support/servers.ts';

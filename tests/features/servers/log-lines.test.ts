@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { selectLines, takeLines } from '../../../src/features/servers/log-lines.ts';
+import { selectLines, takeLines } from '../../../src/features/servers/logs/log-lines.ts';
 
 const MAX = 8;
 const take = (text: string, has_ended = false) => {

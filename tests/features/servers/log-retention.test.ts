@@ -3,7 +3,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs.ts';
+import { createLogs, PIECE_BYTES_MAX } from '../../../src/features/servers/logs/logs.ts';
 import { makeGame } from '../../support/game.ts';
 import { readerOf } from '../../support/server-logs.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';

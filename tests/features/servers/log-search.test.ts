@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { appendFileSync } from 'node:fs';
 import { sql } from 'drizzle-orm';
-import { findLines } from '../../../src/features/servers/log-lines.ts';
-import { createLogReading } from '../../../src/features/servers/log-reading.ts';
-import { createLogs } from '../../../src/features/servers/logs.ts';
+import { findLines } from '../../../src/features/servers/logs/log-lines.ts';
+import { createLogReading } from '../../../src/features/servers/logs/log-reading.ts';
+import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import { removeEnded } from '../../../src/features/servers/retention.ts';
 import { signalProcess } from '../../../src/platform/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';

@@ -2,8 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { appendFileSync, mkdtempSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { takeLines } from '../../../src/features/servers/log-lines.ts';
-import { countLinesBefore, packTimes, timeLines, timesOf } from '../../../src/features/servers/log-times.ts';
+import { takeLines } from '../../../src/features/servers/logs/log-lines.ts';
+import { countLinesBefore, packTimes, timeLines, timesOf } from '../../../src/features/servers/logs/log-times.ts';
 import { createOutputFiles } from '../../../src/features/servers/runtimes/process/output-files.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'muster-log-times-'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createLogs } from '../../../src/features/servers/logs.ts';
+import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import type { OutputQuery } from '../../../src/features/servers/runtimes/runtime.ts';
 import { assignServer, insertServer } from '../../../src/features/servers/store.ts';
 import { makeGame, uploadScript } from '../../support/game.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import type { PlacementMachine } from '../../../src/features/servers/placement.ts';
+import type { PlacementMachine } from '../../../src/features/servers/placement/placement.ts';
 import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { claimPorts } from '../../../src/commands/test/ports.ts';
-import { findFreePorts } from '../../../src/features/servers/free-ports.ts';
+import { findFreePorts } from '../../../src/features/servers/placement/free-ports.ts';
 import { makeGame } from '../../support/game.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';

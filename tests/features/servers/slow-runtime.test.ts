@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { createLogs, type Logs } from '../../../src/features/servers/logs.ts';
+import { createLogs, type Logs } from '../../../src/features/servers/logs/logs.ts';
 import { startReconciling } from '../../../src/features/servers/reconcile.ts';
 import { destroyServer, insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { createLogs } from '../../../src/features/servers/logs.ts';
+import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import { createStarting } from '../../../src/features/servers/starting.ts';
 import { insertServer, selectOnMachine } from '../../../src/features/servers/store.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Room } from '../../../src/features/servers/tables.ts';
 import {
   pauseBeforeTaking,
   shareRoom,
@@ -8,7 +7,8 @@ import {
   takeInTurns,
   usedShareOf,
   type WaitingNamespace,
-} from '../../../src/features/servers/turns.ts';
+} from '../../../src/features/servers/placement/turns.ts';
+import type { Room } from '../../../src/features/servers/tables.ts';
 
 const NO_LIMITS: Room = {
   ports: Number.POSITIVE_INFINITY,

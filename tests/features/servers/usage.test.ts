@@ -1,16 +1,16 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { startMetering } from '../../../src/features/servers/metering.ts';
 import { sumTraffic } from '../../../src/features/servers/runtimes/container/container-traffic.ts';
 import type { UsageReading } from '../../../src/features/servers/runtimes/runtime.ts';
 import { selectServerById } from '../../../src/features/servers/store.ts';
 import { minuteOf } from '../../../src/features/servers/tables.ts';
-import { createUsageSamples } from '../../../src/features/servers/usage-samples.ts';
+import { startMetering } from '../../../src/features/servers/usage/metering.ts';
+import { createUsageSamples } from '../../../src/features/servers/usage/usage-samples.ts';
 import {
   deleteSamplesBefore,
   insertSamples,
   selectSamples,
-} from '../../../src/features/servers/usage-samples-store.ts';
+} from '../../../src/features/servers/usage/usage-samples-store.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openSocket } from '../../support/socket.ts';

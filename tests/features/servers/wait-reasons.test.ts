@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { eq } from 'drizzle-orm';
-import { createLogs } from '../../../src/features/servers/logs.ts';
+import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import { servers } from '../../../src/features/servers/tables.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';

@@ -1,5 +1,5 @@
 import type { Socket, SocketHandler } from 'bun';
-import type { KeyPair } from '../../../platform/http/tls-port.ts';
+import type { KeyPair } from '../../../platform/http/ports/tls-port.ts';
 import type { ClientTraffic } from '../traffic.ts';
 import { Direction } from './direction.ts';
 

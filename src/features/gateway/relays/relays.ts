@@ -1,5 +1,5 @@
 import type { Events } from '../../../platform/events.ts';
-import { isCovered, type KeyPair, type ServedCertificates } from '../../../platform/http/tls-port.ts';
+import { isCovered, type KeyPair, type ServedCertificates } from '../../../platform/http/ports/tls-port.ts';
 import type { ServerPort } from '../../servers/servers.ts';
 import { CONNECTION_LIMITS, type CountedServer, openConnectionSlots, Quota, scaleLimits } from '../quota.ts';
 import { LOOPBACK } from '../server-host.ts';

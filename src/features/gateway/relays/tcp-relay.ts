@@ -1,5 +1,5 @@
 import type { Socket, SocketHandler } from 'bun';
-import type { KeyPair } from '../../../platform/http/tls-port.ts';
+import type { KeyPair } from '../../../platform/http/ports/tls-port.ts';
 import type { Quota } from '../quota.ts';
 import type { ServerTraffic } from '../traffic.ts';
 import { Connection, type Endpoint, SILENCE } from './connection.ts';

@@ -6,9 +6,9 @@ import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { AddressOf } from '../../port-names.ts';
 import * as playersStore from '../players-store.ts';
 import { type JoinAnswer, toJoinAnswer, toPorts } from '../wire.ts';
-import type { ReceiptDraft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipts/receipt-draft.ts';
+import { playerIdsOf, type SeatRequest } from './rounds/seat-requests.ts';
 import type { Seat } from './seat.ts';
-import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import { type ReadinessDependencies, waitUntilReady } from './wait-until-ready.ts';
 
 export interface AnswerDependencies extends ReadinessDependencies {

@@ -3,7 +3,7 @@ import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts
 import type { Captcha, NamespaceVersion } from '../../captcha/captcha.ts';
 import type { CaptchaDecision } from '../../captcha/wire.ts';
 import type { FindBody } from '../wire.ts';
-import type { ReceiptDraft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipts/receipt-draft.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** Admits a request, or throws an error of `captcha.admit`. */

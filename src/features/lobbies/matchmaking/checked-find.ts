@@ -6,10 +6,10 @@ import { createCaptchaGate, type PassCaptcha } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
-import type { ReceiptDraft } from './receipt-draft.ts';
+import type { ReceiptDraft } from './receipts/receipt-draft.ts';
 import { planSearch, type Search } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
-import type { FindRequest } from './seat-requests.ts';
+import type { FindRequest } from './rounds/seat-requests.ts';
 import {
   createVerificationIds,
   type NextVerificationId,

@@ -9,15 +9,15 @@ import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts
 import { createCaptchaGate } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
-import type { CreatePlanned } from './create-lobbies.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
+import type { CreatePlanned } from './new-lobbies/create-lobbies.ts';
 import { omitUndefined } from './omit-undefined.ts';
-import type { ReceiptSubject } from './receipt-draft.ts';
-import type { Receipts } from './receipts.ts';
+import type { ReceiptSubject } from './receipts/receipt-draft.ts';
+import type { Receipts } from './receipts/receipts.ts';
 import { checkCreate, cutTags } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
+import { createPlayerIds } from './rounds/seat-requests.ts';
 import { toSeat } from './seat.ts';
-import { createPlayerIds } from './seat-requests.ts';
 import { createVerificationIds, type VerifyDependencies, verifyCreate } from './verify.ts';
 
 export interface CreateDependencies extends ChoicesDependencies, VerifyDependencies, AnswerDependencies {

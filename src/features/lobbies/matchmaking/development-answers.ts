@@ -7,7 +7,7 @@ import type { GameModeSettings } from '../../versions/versions.ts';
 import type { createListing } from '../listing.ts';
 import { type Listing, type LobbyById, type Statistics, toRegion } from '../listing-wire.ts';
 import { type JoinAnswer, toDevelopmentPorts, toJoinAnswer } from '../wire.ts';
-import { type QueuePosition, toQueuePosition } from './queue-wire.ts';
+import { type QueuePosition, toQueuePosition } from './queue/queue-wire.ts';
 
 /** The id of the lobby in all answers. It shows developers that the answer is a mock. */
 const NO_LOBBY = '00000000-0000-0000-0000-000000000000';

@@ -5,13 +5,13 @@ import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts
 import { CheckedFind, type CheckedFindDependencies } from './checked-find.ts';
 import { requireNamespace } from './current-version.ts';
 import { omitUndefined } from './omit-undefined.ts';
-import type { Queue } from './queue.ts';
-import type { ReceiptSubject } from './receipt-draft.ts';
-import type { Receipts } from './receipts.ts';
+import type { Queue } from './queue/queue.ts';
+import type { ReceiptSubject } from './receipts/receipt-draft.ts';
+import type { Receipts } from './receipts/receipts.ts';
 import { cutTags } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
-import { createPlayerIds } from './seat-requests.ts';
-import type { Rounds } from './seat-rounds.ts';
+import { createPlayerIds } from './rounds/seat-requests.ts';
+import type { Rounds } from './rounds/seat-rounds.ts';
 
 export interface FindDependencies extends CheckedFindDependencies, AnswerDependencies {
   rounds: Rounds;

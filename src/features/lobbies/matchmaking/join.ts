@@ -13,14 +13,14 @@ import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts
 import { createCaptchaGate } from './captcha-gate.ts';
 import { toClient } from './clients.ts';
 import { requireNamespace } from './current-version.ts';
-import type { LobbyCache } from './lobby-cache.ts';
+import type { LobbyCache } from './lobby-cache/lobby-cache.ts';
 import { omitUndefined } from './omit-undefined.ts';
-import type { ReceiptDraft, ReceiptSubject } from './receipt-draft.ts';
-import type { Receipts } from './receipts.ts';
+import type { ReceiptDraft, ReceiptSubject } from './receipts/receipt-draft.ts';
+import type { Receipts } from './receipts/receipts.ts';
 import { checkAction } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
-import { createPlayerIds, type JoinRequest } from './seat-requests.ts';
-import type { Rounds } from './seat-rounds.ts';
+import { createPlayerIds, type JoinRequest } from './rounds/seat-requests.ts';
+import type { Rounds } from './rounds/seat-rounds.ts';
 import { createVerificationIds, type VerifyDependencies, verifyJoin } from './verify.ts';
 
 export interface JoinDependencies extends VerifyDependencies, AnswerDependencies {

@@ -13,17 +13,17 @@ import {
   type VerificationConfig,
   verificationOf,
 } from '../../versions/versions.ts';
-import { gameModeUuid } from '../game-mode-uuid.ts';
+import { gameModeUuid } from '../developers/game-mode-uuid.ts';
 import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { CreateBody, FindBody, JoinBody } from '../wire.ts';
 import type { Choices } from './choices.ts';
-import type { LobbyCache } from './lobby-cache.ts';
-import { findLobby } from './planner.ts';
-import type { ReceiptDraft } from './receipt-draft.ts';
+import type { LobbyCache } from './lobby-cache/lobby-cache.ts';
+import type { ReceiptDraft } from './receipts/receipt-draft.ts';
 import { type NewLobby, planSearch, type Search } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
+import { findLobby } from './rounds/planner.ts';
 
 // External verification (see the specification): one request to the game's own server, before a seat is taken or a lobby is
 // created. The verify functions throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.

@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
+import { readDescriptorsMax } from '../../../../platform/http/ports/open-connections.ts';
 import { identifyProcess, type ProcessIdentity } from '../../../../platform/processes.ts';
 import { createExitFile } from '../process/exit-status.ts';
 import { MARK } from '../process/process-trees.ts';

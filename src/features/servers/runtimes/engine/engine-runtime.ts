@@ -1,5 +1,5 @@
 import { ServiceError } from '../../../../platform/errors.ts';
-import { readDescriptorsMax } from '../../../../platform/http/open-connections.ts';
+import { readDescriptorsMax } from '../../../../platform/http/ports/open-connections.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import { readUserProcessesMax } from '../../../../platform/processes.ts';
 import { describeStartFailure } from '../../start-failure.ts';

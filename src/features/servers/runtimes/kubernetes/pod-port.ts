@@ -3,7 +3,7 @@ import type { Server } from 'bun';
 import { LRUCache } from 'lru-cache';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
-import { noteSocket, noteSocketEnd } from '../../../../platform/http/connections-in-use.ts';
+import { noteSocket, noteSocketEnd } from '../../../../platform/http/ports/connections-in-use.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
 import { hasErrorCode } from '../../../../platform/system-errors.ts';
 import { awaitOpening } from './build-opening.ts';

@@ -1,0 +1,223 @@
+import {
+  freeDirectSeats,
+  freeSeats,
+  hasTags,
+  type LobbyIndex,
+  type RunningLobby,
+  toGroupSize,
+} from '../lobby-cache/lobby-index.ts';
+import { QueueOrder } from '../queue/queue-order.ts';
+import type { Candidate } from '../receipts/receipts-wire.ts';
+import type { NewLobby } from '../request-checks.ts';
+import { listCandidates, reservationAgainst, toCandidate } from './candidates.ts';
+import {
+  countSeats,
+  type FindRequest,
+  type FirstRequest,
+  type JoinRequest,
+  type SeatRequest,
+} from './seat-requests.ts';
+
+/** A lobby to be created, with the requests that get its first seats. */
+export interface PlannedLobby {
+  namespace_id: string;
+  game_id: string;
+  version_id: string;
+  lobby: NewLobby;
+  /** The requests that get the first seats; the first one creates the lobby. Empty for a warm lobby. */
+  first_requests: FirstRequest[];
+  /** Set for a warm lobby, which is created only while its pool has fewer warm lobbies than this. */
+  warm_min?: number;
+}
+
+export type Refusal =
+  | 'MATCHMAKER_NO_AVAILABLE_LOBBIES'
+  | 'MATCHMAKER_LOBBY_FULL'
+  | 'MATCHMAKER_LOBBY_STOPPED'
+  | 'MATCHMAKER_TOO_MANY_LOBBIES';
+
+/** The plan of a round. Each request is in one of the first four lists. */
+export interface Plan {
+  /** Requests that get seats in running lobbies: one entry for each request. */
+  seats: { request: SeatRequest; lobby_id: string }[];
+  new_lobbies: PlannedLobby[];
+  refusals: { request: SeatRequest; code: Refusal }[];
+  /**
+   * Requests to decide again after this round's commit, for example because the seat of an earlier waiting find may be
+   * free then.
+   */
+  postponed: SeatRequest[];
+  /** The candidates of each explained request, in order. */
+  candidates: Map<SeatRequest, Candidate[]>;
+}
+
+/**
+ * Plans requests one after another, those from the queue first. A find gets a seat in the fullest lobby of its game modes
+ * and regions, or else in a lobby that this plan creates, or else in a new lobby. Counts the planned seats as taken in the
+ * indexes, so that no later request gets them. `seated`: seats that an earlier plan of the same round has given. They are
+ * not committed yet, so their finds are still in the queue.
+ */
+export function planSeats(
+  requests: SeatRequest[],
+  indexOf: (namespace_id: string) => LobbyIndex,
+  seated: Plan['seats'] = [],
+): Plan {
+  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], candidates: new Map() };
+  const orderOf = openQueueOrders(indexOf);
+  for (const { request, lobby_id } of seated) {
+    const order = orderOf(request);
+    order?.assign(placeOf(request, order), lobby_id);
+  }
+  for (const request of inQueueOrder(requests, orderOf)) {
+    const index = indexOf(request.namespace_id);
+    if (request.kind === 'join') planJoin(request, index, plan);
+    else planFind(request, index, plan, orderOf(request));
+  }
+  return plan;
+}
+
+/** Returns a function that gives the queue order of a request's namespace, or undefined if no find waits there. */
+function openQueueOrders(
+  indexOf: (namespace_id: string) => LobbyIndex,
+): (request: SeatRequest) => QueueOrder | undefined {
+  const orders = new Map<string, QueueOrder | undefined>();
+  return ({ namespace_id }) => {
+    if (orders.has(namespace_id)) return orders.get(namespace_id);
+    const order = openQueueOrder(indexOf(namespace_id));
+    orders.set(namespace_id, order);
+    return order;
+  };
+}
+
+const openQueueOrder = ({ queue }: LobbyIndex): QueueOrder | undefined =>
+  queue.length > 0 ? new QueueOrder(queue) : undefined;
+
+/** Sorts requests into the order in which they are planned: waiting finds by their place, then all others in their order. */
+function inQueueOrder(
+  requests: SeatRequest[],
+  orderOf: (request: SeatRequest) => QueueOrder | undefined,
+): SeatRequest[] {
+  if (requests.every((request) => orderOf(request) === undefined)) return requests;
+  const placed = requests.map((request) => ({ request, place: placeOf(request, orderOf(request)) }));
+  // Infinity minus Infinity is NaN, so two requests without a place count as equal.
+  return placed.toSorted((one, other) => one.place - other.place || 0).map(({ request }) => request);
+}
+
+/**
+ * Returns the place of a request in the queue. Joins, and finds that are not in the queue, come after all others; 0 for
+ * every request if no find waits.
+ */
+function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
+  return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
+}
+
+function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): void {
+  const lobby = index.get(request.lobby_id);
+  if (!lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_STOPPED' });
+  const seats = countSeats(request);
+  const is_full = freeDirectSeats(lobby) < seats;
+  if (request.is_explained) plan.candidates.set(request, [toCandidate(lobby, is_full ? 'full' : undefined)]);
+  if (is_full) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
+  index.countPlanned(lobby.lobby_id, seats);
+  plan.seats.push({ request, lobby_id: lobby.lobby_id });
+}
+
+function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: QueueOrder | undefined): void {
+  const place = order?.placeOf(request) ?? 0;
+  const running_choice = findFullest(request, index, order);
+  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running_choice.lobby));
+  if (running_choice.lobby) {
+    const { lobby_id } = running_choice.lobby;
+    index.countPlanned(lobby_id, countSeats(request));
+    plan.seats.push({ request, lobby_id });
+    order?.assign(place, lobby_id);
+    return;
+  }
+  const planned_choice = findPlanned(request, plan, order, place);
+  if (planned_choice.lobby) {
+    planned_choice.lobby.first_requests.push(request);
+    order?.assign(place, planned_choice.lobby);
+    return;
+  }
+  if (running_choice.has_reassigned || planned_choice.has_reassigned) return void plan.postponed.push(request);
+  const { new_lobby } = request.search;
+  if (!new_lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+  const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;
+  const lobby_count = index.size + plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
+  if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) {
+    return void plan.refusals.push({ request, code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
+  }
+  const created = { namespace_id, game_id, version_id, lobby: new_lobby, first_requests: [request] };
+  plan.new_lobbies.push(created);
+  order?.assign(place, created);
+}
+
+/** Returns the running lobby in which a find would get its seat now. */
+export function findLobby(request: LobbySeeker, index: LobbyIndex): RunningLobby | undefined {
+  return findFullest(request, index, openQueueOrder(index)).lobby;
+}
+
+type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
+
+/**
+ * The lobby of a find. `has_reassigned`: the round seats in other lobbies the finds that a lobby is reserved for, so it
+ * may have room afterwards.
+ */
+interface Found<Lobby> {
+  lobby: Lobby | undefined;
+  has_reassigned: boolean;
+}
+
+function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder | undefined): Found<RunningLobby> {
+  const { version_id, search } = request;
+  const seats = countSeats(request);
+  const freeFor = (lobby: RunningLobby) => freeSeats(lobby, toGroupSize(seats));
+  let lobby: RunningLobby | undefined;
+  let has_reassigned = false;
+  for (const region of search.regions) {
+    for (const game_mode of search.game_modes) {
+      for (const candidate of index.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
+        const reservation = reservationAgainst(request, candidate, order);
+        if (reservation === 'reassigned') has_reassigned = true;
+        const is_free = reservation === 'none';
+        if (is_free && (!lobby || freeFor(candidate) < freeFor(lobby))) lobby = candidate;
+        if (is_free || order?.is_at_maximum) break;
+      }
+    }
+  }
+  return { lobby, has_reassigned };
+}
+
+/** Finds a lobby that the plan creates for an earlier request, and that has room for this one. */
+function findPlanned(
+  request: FindRequest,
+  plan: Plan,
+  order: QueueOrder | undefined,
+  place: number,
+): Found<PlannedLobby> {
+  let has_reassigned = false;
+  for (const planned of plan.new_lobbies) {
+    if (!hasRoomFor(planned, request)) continue;
+    const lobby = { ...planned.lobby, version_id: planned.version_id };
+    const reservation = order?.reservationBefore(place, lobby, planned) ?? 'none';
+    if (reservation === 'none') return { lobby: planned, has_reassigned };
+    if (reservation === 'reassigned') has_reassigned = true;
+  }
+  return { lobby: undefined, has_reassigned };
+}
+
+/** Returns whether a planned lobby suits another request and has room for it. */
+function hasRoomFor(planned: PlannedLobby, request: FindRequest): boolean {
+  const { namespace_id, version_id, search } = request;
+  const { lobby, first_requests } = planned;
+  const player_count = first_requests.reduce((count, one) => count + countSeats(one), 0);
+  const seats = countSeats(request);
+  return (
+    planned.namespace_id === namespace_id &&
+    planned.version_id === version_id &&
+    search.game_modes.includes(lobby.game_mode) &&
+    search.regions.includes(lobby.region) &&
+    hasTags(lobby, search.tags) &&
+    player_count + seats <= (seats > 1 ? lobby.max_players_party : lobby.max_players_normal)
+  );
+}

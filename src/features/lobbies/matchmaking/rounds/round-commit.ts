@@ -1,0 +1,249 @@
+import type { LockOptions } from '../../../../platform/database/database.ts';
+import { isLocked } from '../../../../platform/database/failures.ts';
+import { ServiceError } from '../../../../platform/errors.ts';
+import { forEachAtOnce } from '../../../../platform/pacing.ts';
+import { overLimit } from '../../refusals.ts';
+import type { LobbyCache } from '../lobby-cache/lobby-cache.ts';
+import type { CreatePlanned, LobbyOutcome } from '../new-lobbies/create-lobbies.ts';
+import { toSeat } from '../seat.ts';
+import type { PendingRequest } from './pending-request.ts';
+import type { Plan, PlannedLobby } from './planner.ts';
+import type { NotPlaced } from './retryable-refusals.ts';
+import { type PlannedRound, partOf } from './round-plan.ts';
+import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
+import type { ProposedSeat, TakenSeats } from './seats-store.ts';
+
+/** How long a round waits for the locks of each namespace, once it has waited in vain for those of all of them. */
+const LOCK_WAIT_MAX_MS = 20;
+/** Each takes a connection of the pool. */
+const NAMESPACES_AT_ONCE_MAX = 4;
+/** The request number of a new lobby's creator. */
+const CREATOR = 0;
+
+/** Takes seats in running lobbies. */
+export interface SeatTaking {
+  /**
+   * Takes seats. Counts the players of clients exactly if `is_strict`. Fails if a lock is held for long (`isLocked`), because
+   * the requests of all other namespaces of the round would wait for it, too.
+   */
+  takeUnlessLocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
+  /**
+   * Takes seats of one namespace, and counts the players of clients exactly. Waits for its locks, and fails if they are held
+   * for longer (`isLocked`).
+   */
+  takeInNamespace(seats: ProposedSeat[], options?: LockOptions): Promise<TakenSeats>;
+}
+
+export interface CommitDependencies {
+  cache: Pick<LobbyCache, 'applyCommit' | 'reload' | 'mayHaveQueue'>;
+  seat_taking: SeatTaking;
+  createPlanned: CreatePlanned;
+}
+
+/** What a commit left undone. */
+interface CommitGaps {
+  /** The requests that did not get their planned seats. */
+  not_placed: NotPlaced[];
+  /** The namespaces of which no seats are committed yet, because another transaction has locked their lobbies. */
+  locked: Pick<SeatRequest, 'namespace_id' | 'game_id'>[];
+}
+
+/** Commits the planned seats in running lobbies: together, or each namespace alone if one of them is locked. */
+export async function commitSeats(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
+  if (round.seats.length === 0) return { not_placed: [], locked: [] };
+  const options = { has_queue: hasQueue(dependencies, round), is_strict: isStrict(round) };
+  let taken: TakenSeats;
+  try {
+    taken = await dependencies.seat_taking.takeUnlessLocked(round.seats.flatMap(toProposedSeats), options);
+  } catch (error) {
+    if (!isLocked(error)) throw error;
+    return await commitNamespaces(dependencies, round);
+  }
+  return { not_placed: await applySeats(dependencies, round, taken), locked: [] };
+}
+
+/** Commits the planned seats of each namespace alone. Leaves out those that are locked. */
+async function commitNamespaces(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
+  const namespaces = [...new Map(round.seats.map(({ request }) => [request.namespace_id, request])).values()];
+  // The commit of the whole round has just found it locked.
+  if (namespaces.length === 1) return { not_placed: [], locked: namespaces };
+  const gaps: CommitGaps = { not_placed: [], locked: [] };
+  await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (one) => {
+    const part = partOf(round, (namespace_id) => namespace_id === one.namespace_id);
+    try {
+      gaps.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: LOCK_WAIT_MAX_MS })));
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      gaps.locked.push(one);
+    }
+  });
+  return gaps;
+}
+
+/** Commits the planned seats of one namespace. Returns the requests that did not get theirs. */
+async function commitPart(
+  dependencies: CommitDependencies,
+  part: PlannedRound,
+  options?: LockOptions,
+): Promise<NotPlaced[]> {
+  if (part.seats.length === 0) return [];
+  const taken = await dependencies.seat_taking.takeInNamespace(part.seats.flatMap(toProposedSeats), options);
+  return await applySeats(dependencies, part, taken);
+}
+
+/**
+ * Commits the planned seats of a locked namespace, for requests that still wait. Returns the requests that did not get
+ * theirs.
+ */
+export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
+  const over = part.seats.filter(({ request }) => isOver(part, request));
+  const seats = part.seats.filter((seat) => !over.includes(seat));
+  const not_placed = await commitPart(dependencies, { ...part, seats });
+  await reloadPlanned(dependencies, over);
+  return [...not_placed, ...over.map(({ request }) => request)];
+}
+
+/**
+ * Creates the planned lobbies, except for requests that no longer wait: a lobby is left out with its creator, and
+ * otherwise only loses those first requests. Returns the requests of lobbies that were left out or not created, or in
+ * which a client was over its limit.
+ */
+export async function commitLobbies(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
+  const wanted: PlannedLobby[] = [];
+  const not_placed: NotPlaced[] = [];
+  for (const lobby of part.new_lobbies) {
+    const first_requests = lobby.first_requests.filter((one) => !isOver(part, one));
+    if (first_requests[CREATOR] === lobby.first_requests[CREATOR]) wanted.push({ ...lobby, first_requests });
+    else not_placed.push(...firstRequestsOf(lobby));
+  }
+  const outcomes = wanted.length > 0 ? await dependencies.createPlanned(wanted) : [];
+  return [...not_placed, ...outcomes.flatMap((outcome) => applyLobbyOutcome(dependencies, part, outcome))];
+}
+
+/** Returns whether the time of a request is over, or its client has gone. */
+function isOver({ by_player }: PlannedRound, { player_id }: { player_id: string }): boolean {
+  return by_player.get(player_id)?.deadline?.is_over === true;
+}
+
+/** Returns whether a client of the round was over its limit before. */
+function isStrict({ seats, by_player }: PlannedRound): boolean {
+  return seats.some(({ request }) => by_player.get(request.player_id)?.was_over_limit);
+}
+
+/**
+ * Returns whether finds may wait in the namespaces of a round. It assumes so for a request that is decided again: a find may
+ * have entered the queue on another process.
+ */
+function hasQueue({ cache }: CommitDependencies, { seats, by_player }: PlannedRound): boolean {
+  return seats.some(({ request }) => {
+    const is_repeated = (by_player.get(request.player_id)?.attempts ?? 0) > 0;
+    return is_repeated || cache.mayHaveQueue(request.namespace_id);
+  });
+}
+
+/** Answers the requests whose seats were taken, or whose client is over its limit. Returns those without their seats. */
+async function applySeats(
+  { cache }: CommitDependencies,
+  { seats, by_player }: PlannedRound,
+  { accepting, over_limit }: TakenSeats,
+): Promise<SeatRequest[]> {
+  const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
+  for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
+  const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
+  const not_placed: SeatRequest[] = [];
+  for (const [request_number, { request, lobby_id }] of seats.entries()) {
+    const pending = by_player.get(request.player_id);
+    const lobby = by_lobby.get(lobby_id);
+    const over = over_by_request.get(request_number);
+    if (over || !lobby) not_placed.push(request);
+    if (!pending) continue;
+    if (over) pending.was_over_limit = true;
+    if (over?.is_over_alone) pending.reject(overLimit(request));
+    else if (!over && lobby) pending.resolve(toSeat(lobby, false));
+  }
+  await reloadPlanned(
+    { cache },
+    seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
+  );
+  return not_placed;
+}
+
+/** Reloads the lobbies of planned seats that were not taken, because the cache still counts these seats. */
+async function reloadPlanned({ cache }: Pick<CommitDependencies, 'cache'>, seats: Plan['seats']): Promise<void> {
+  for (const [namespace_id, seats_there] of Map.groupBy(seats, ({ request }) => request.namespace_id)) {
+    await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);
+  }
+}
+
+function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_number: number): ProposedSeat[] {
+  const { namespace_id, address, client } = request;
+  const player_ids = playerIdsOf(request);
+  const kind = request.kind === 'find' && player_ids.length > 1 ? 'party' : request.kind;
+  const ticket = request.kind === 'find' ? (request.ticket ?? null) : null;
+  const { name, players_max } = client;
+  return player_ids.map((player_id) => ({
+    player_id,
+    lobby_id,
+    namespace_id,
+    address,
+    kind,
+    request_number,
+    ticket,
+    client: name,
+    players_max,
+  }));
+}
+
+/** Answers the first requests of a lobby that was created or refused. Returns all of them if any is not in it. */
+function applyLobbyOutcome(
+  { cache }: CommitDependencies,
+  { by_player }: PlannedRound,
+  outcome: LobbyOutcome,
+): NotPlaced[] {
+  const { planned, over_limit } = outcome;
+  const { namespace_id, first_requests } = planned;
+  const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
+  const within_limit: PendingRequest[] = [];
+  for (const [request_number, { player_id }] of first_requests.entries()) {
+    const pending = by_player.get(player_id);
+    const over = over_by_request.get(request_number);
+    if (!pending) continue;
+    if (over?.is_over_alone) pending.reject(overLimit(pending.request));
+    else if (!over) within_limit.push(pending);
+  }
+  if (outcome.is === 'created') {
+    cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
+    for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
+  } else if (outcome.is === 'refused' && !over_by_request.get(CREATOR)?.is_over_alone) {
+    // If only the creator is over its limit, the others are decided again, and one of them creates the lobby.
+    for (const pending of within_limit) refuseLobby(pending, outcome.error);
+  }
+  const is_complete = outcome.is === 'created' && over_limit.length === 0;
+  return is_complete ? [] : firstRequestsOf(planned);
+}
+
+const firstRequestsOf = ({ first_requests, namespace_id }: PlannedLobby): NotPlaced[] =>
+  first_requests.map(({ player_id }) => ({ player_id, namespace_id }));
+
+/**
+ * Rejects a request whose lobby could not be created. The first time that there are too many lobbies, it gets no answer:
+ * another process may have created a lobby with free seats.
+ */
+function refuseLobby(pending: PendingRequest, error: unknown): void {
+  const is_too_many = error instanceof ServiceError && error.code === 'MATCHMAKER_TOO_MANY_LOBBIES';
+  if (!is_too_many || pending.had_too_many_lobbies) pending.reject(toCreateRefusal(pending.request, error));
+  pending.had_too_many_lobbies = true;
+}
+
+/**
+ * Returns the error for a request whose lobby could not be created. That lobby may have been another request's, in which the
+ * plan gave a seat to a find that must not create lobbies: for such a find, a refused lobby means that none has a free seat.
+ */
+function toCreateRefusal(request: SeatRequest, error: unknown): unknown {
+  const creates_none = request.kind === 'find' && !request.search.new_lobby;
+  const is_refused = error instanceof ServiceError && LOBBY_REFUSALS.has(error.code);
+  return creates_none && is_refused ? new ServiceError('MATCHMAKER_NO_AVAILABLE_LOBBIES', {}) : error;
+}
+
+/** Why a lobby is not created, other than a failure. */
+const LOBBY_REFUSALS = new Set<string>(['MATCHMAKER_TOO_MANY_LOBBIES', 'MATCHMAKER_AUTO_CREATE_FAILED']);
