@@ -25,7 +25,7 @@ export const TARGETS: Target[] = [
 /** The target of this machine. */
 export const HERE = `${process.platform}-${process.arch}`;
 
-/** Where `own-program.ts` finds it. */
+/** Where `muster-executable.ts` finds it. */
 const LAUNCHER = 'dist/launch.js';
 const PAGES = ['src/features/devices/link-page.html'];
 

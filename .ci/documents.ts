@@ -7,7 +7,7 @@ import { CATALOGUE } from '../src/platform/error-catalogue.ts';
 import { documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
 import type { CallerKind } from '../src/platform/tokens/caller.ts';
 import { LABELS, LIFETIMES_MS } from '../src/platform/tokens/tokens.ts';
-import { stopTestServer } from '../tests/support/database.ts';
+import { stopTestServer } from '../tests/support/database/database.ts';
 import { openTestService } from '../tests/support/service.ts';
 import { CLI_FLOWS, LIVE_FLOWS } from './cli-flows.ts';
 import { JSON_KEYS, OWN_JSON_KEYS } from './cli-json.ts';

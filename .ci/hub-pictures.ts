@@ -4,10 +4,10 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import type { Api } from '../tests/support/api.ts';
-import { launchChromium } from '../tests/support/browser.ts';
 import { uploadScript } from '../tests/support/game.ts';
+import { launchChromium } from '../tests/support/hub/browser.ts';
+import { ROOM_SOURCE } from '../tests/support/lobbies/room.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { ROOM_SOURCE } from '../tests/support/room.ts';
 
 const FOLDER = resolve(import.meta.dir, '../docs/pictures');
 const SIZE = { width: 1280, height: 1000 };

@@ -2,8 +2,8 @@
 // `bun .ci/isolation.ts` as root after a change of the isolation, where containers and engines can run (`.ci/run` installs
 // them); a test fails if the page is not what the machine does. With the names of levels, it only prints what these do.
 process.env.MUSTER_TEST_LONG = '1';
-const { stopTestServer } = await import('../tests/support/database.ts');
-const { startEngine } = await import('../tests/support/engines.ts');
+const { stopTestServer } = await import('../tests/support/database/database.ts');
+const { startEngine } = await import('../tests/support/runtimes/engines.ts');
 const { LEVELS, reasonWithoutLevel } = await import('../tests/support/isolation/levels.ts');
 const { probe } = await import('../tests/support/isolation/probing.ts');
 const { writeTable } = await import('./documents.ts');

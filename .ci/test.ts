@@ -10,7 +10,7 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readChildren, signalProcess } from '../src/platform/processes.ts';
+import { readChildren, signalProcess } from '../src/platform/system/processes.ts';
 import {
   type Failure,
   failuresIn,

@@ -1,4 +1,4 @@
-import { findFreePort } from '../tests/support/test-ports.ts';
+import { findFreePort } from '../tests/support/network/test-ports.ts';
 import { measure } from './samples.ts';
 
 /** Starts the script of a room without Muster. Returns the milliseconds until it has called ready. */

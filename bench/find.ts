@@ -3,8 +3,8 @@
 // started by hand, until it has called ready.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/lobbies/room.ts';
 import { commandOf, makeHome } from '../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 import { startByHand } from './by-hand.ts';
 import { runBench } from './run.ts';
 import { measure, report, type Samples } from './samples.ts';

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../src/platform/database/database.ts';
 import { makeGame } from '../tests/support/game.ts';
-import { copyLobbies } from '../tests/support/lobby-copies.ts';
+import { copyLobbies } from '../tests/support/lobbies/lobby-copies.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/lobbies/room.ts';
+import { findFreePort } from '../tests/support/network/test-ports.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
-import { findFreePort } from '../tests/support/test-ports.ts';
 import { residentBytes } from './meter.ts';
 import { runBench } from './run.ts';
 

@@ -1,7 +1,7 @@
 // Measures what it costs to watch a large list: `bun bench/lists.ts`. A namespace has 5,000 lobbies; one client watches a
 // window of 50 as changes, or all of them as bodies (analytics/matchmaker/live). At 2 changes a second, each is sent alone.
 // At 50, a frame has several, and a whole body has more of them than changed rows have, because it takes longer.
-import { openSocket } from '../tests/support/socket.ts';
+import { openSocket } from '../tests/support/watch/socket.ts';
 import { changeLobbies, type ManyLobbies, openManyLobbies } from './many-lobbies.ts';
 import { startMeter } from './meter.ts';
 import { printTable } from './report.ts';

@@ -4,12 +4,12 @@ import { touchLobby } from '../src/features/lobbies/store.ts';
 import { topics } from '../src/features/topics.ts';
 import { type Database, openDatabase } from '../src/platform/database/database.ts';
 import { touch } from '../src/platform/watch/versions.ts';
-import { connectionOf } from '../tests/support/embedded.ts';
+import { connectionOf } from '../tests/support/database/embedded.ts';
 import type { TestGame } from '../tests/support/game.ts';
-import { copyLobbies } from '../tests/support/lobby-copies.ts';
+import { copyLobbies } from '../tests/support/lobbies/lobby-copies.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/lobbies/room.ts';
 import { postgresOf } from '../tests/support/processes.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
 
 /** Prime, so that successive changes are of lobbies far from each other. */
 const STRIDE = 7_919;

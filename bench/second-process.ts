@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import type { connectionOf } from '../tests/support/embedded.ts';
+import type { connectionOf } from '../tests/support/database/embedded.ts';
 
 /** Returns the settings of another process of the service that uses an embedded PostgreSQL. */
 export function settingsOn({ path, user, database }: ReturnType<typeof connectionOf>) {

@@ -3,10 +3,10 @@
 // writes 100 MB a second does to the API, and the memory of the service with PostgreSQL and one room.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { listBunFiles, packImage, reasonWithoutContainers } from '../tests/support/containers.ts';
 import { deploy, makeGame, type TestGame, uploadBuild } from '../tests/support/game.ts';
+import { makeRoomGame, READY_SOURCE } from '../tests/support/lobbies/room.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../tests/support/room.ts';
+import { listBunFiles, packImage, reasonWithoutContainers } from '../tests/support/runtimes/containers.ts';
 import { serversOf } from '../tests/support/servers.ts';
 import { startByHand } from './by-hand.ts';
 import { type Goal, printGoals } from './report.ts';

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openEmbeddedPostgres } from '../src/platform/database/embedded.ts';
-import { signalProcess } from '../src/platform/processes.ts';
+import { signalProcess } from '../src/platform/system/processes.ts';
 import { findProcessesOf } from '../tests/support/processes.ts';
 import { commandOf, makeHome } from '../tests/support/program.ts';
 import { makeDataDirectory } from '../tests/support/service.ts';

@@ -3,11 +3,11 @@
 // wait, beside the same finds without them, by turns.
 import { availableParallelism } from 'node:os';
 import { deploy, makeGame, uploadScript } from '../tests/support/game.ts';
-import { hostileTargets } from '../tests/support/hostile-target.ts';
-import { type Listener, listenAt } from '../tests/support/listener.ts';
+import { READY_SOURCE } from '../tests/support/lobbies/room.ts';
+import { hostileTargets } from '../tests/support/network/hostile-target.ts';
+import { type Listener, listenAt } from '../tests/support/network/listener.ts';
+import { openStoppedTarget } from '../tests/support/network/stopped-target.ts';
 import { commandOf, makeHome, type Program } from '../tests/support/program.ts';
-import { READY_SOURCE } from '../tests/support/room.ts';
-import { openStoppedTarget } from '../tests/support/stopped-target.ts';
 import { waitFor } from '../tests/support/wait.ts';
 import { findsIn, openArena } from './matchmaker/arena.ts';
 import { startCallers } from './matchmaker/calls.ts';

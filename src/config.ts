@@ -9,7 +9,7 @@ import { assertProxySecret, readTrustedProxies } from './platform/http/addresses
 import { readStoreSettings, type StoreSettings } from './platform/limits/store-settings.ts';
 import { isAnyAddress, type Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
-import { hideFromOthers, overwriteVariables } from './platform/own-memory.ts';
+import { hideFromOthers, overwriteVariables } from './platform/system/memory-hiding.ts';
 import type { PortProtocol } from './platform/tokens/caller.ts';
 import { assertServersDomain } from './servers-domain.ts';
 import {

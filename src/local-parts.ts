@@ -4,7 +4,7 @@ import { freePortOfServers } from './features/servers/eviction.ts';
 import { combineRuntimes, withoutStarts } from './features/servers/runtimes/combined-runtime.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openEngine } from './features/servers/runtimes/engine/engine.ts';
-import { type Cluster, openKubernetes } from './features/servers/runtimes/kubernetes/kubernetes.ts';
+import { type Cluster, openKubernetes } from './features/servers/runtimes/kubernetes/cluster.ts';
 import { openProcessRuntime } from './features/servers/runtimes/process/process-runtime.ts';
 import type { Runtime } from './features/servers/runtimes/runtime.ts';
 import { type AddressClasses, readAddressClasses } from './platform/address-classes.ts';

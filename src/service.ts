@@ -12,7 +12,6 @@ import { type Clock, systemClock } from './platform/clock.ts';
 import type { DataDirectory } from './platform/data-directory.ts';
 import { checkDatabase } from './platform/database/check.ts';
 import type { DatabaseAddress } from './platform/database/database.ts';
-import { isShortOfSpace } from './platform/disk-space.ts';
 import { StartError } from './platform/errors.ts';
 import { createLog, type Events } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
@@ -20,6 +19,7 @@ import { startLimitingConnections } from './platform/http/ports/connection-limit
 import { type PortHandlers, resolveHost } from './platform/http/ports/listen.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { forEachAtOnce } from './platform/pacing.ts';
+import { isShortOfSpace } from './platform/system/disk-space.ts';
 import { retryUntilAvailable } from './platform/unavailability.ts';
 import { readEpoch } from './platform/watch/versions.ts';
 import { openPublicPorts } from './public-ports.ts';

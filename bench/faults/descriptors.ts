@@ -1,4 +1,4 @@
-import { holdConnections } from '../../tests/support/held-connections.ts';
+import { holdConnections } from '../../tests/support/network/held-connections.ts';
 import { commandOf } from '../../tests/support/program.ts';
 import { openAttackers, requestOf } from './connections.ts';
 import { CALM_S, calm, exactly, type Fault } from './fault.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { copyLobbies } from '../../tests/support/lobby-copies.ts';
+import { copyLobbies } from '../../tests/support/lobbies/lobby-copies.ts';
 import { openDatabaseOf } from './database.ts';
 import { atMost, calm, exactly, type Fault, secondsSince } from './fault.ts';
 import type { Subject } from './subject.ts';

@@ -1,5 +1,5 @@
 import { makeGame } from '../../tests/support/game.ts';
-import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/lobbies/room.ts';
 import { serversOf, uploadShell } from '../../tests/support/servers.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { openDatabaseOf } from './database.ts';

@@ -1,6 +1,6 @@
 import { makeGame, type TestGame } from '../../tests/support/game.ts';
+import { openSmallS3 } from '../../tests/support/objects/small-s3.ts';
 import { showSite, uploadSite } from '../../tests/support/site.ts';
-import { openSmallS3 } from '../../tests/support/small-s3.ts';
 import { waitFor } from '../../tests/support/wait.ts';
 import { residentBytes } from '../meter.ts';
 import { openAttackers, requestFrom, requestOf } from './connections.ts';

@@ -1,6 +1,6 @@
 import type { TestGame } from '../../tests/support/game.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/lobbies/room.ts';
 import { commandOf, type Home, makeHome, type Program } from '../../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { requestOf } from './connections.ts';
 import { type Probe, type ProbeLine, startProbe } from './probe.ts';
 

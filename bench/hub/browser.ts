@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { launchChromium } from '../../tests/support/browser.ts';
+import { launchChromium } from '../../tests/support/hub/browser.ts';
 import type { Program } from '../../tests/support/program.ts';
 import { processorSeconds } from '../meter.ts';
 

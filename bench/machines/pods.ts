@@ -7,7 +7,7 @@ import { createPackedBuilds } from '../../src/features/servers/runtimes/kubernet
 import { openPodPort } from '../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import type { Runtime } from '../../src/features/servers/runtimes/runtime.ts';
 import { forEachAtOnce } from '../../src/platform/pacing.ts';
-import { IMAGE, type Lab, NAMESPACE, startLab } from '../../tests/support/kubernetes-lab.ts';
+import { IMAGE, type Lab, NAMESPACE, startLab } from '../../tests/support/kubernetes/kubernetes-lab.ts';
 import { middleOf, printTable } from '../report.ts';
 
 const CONCURRENCY = 16;

@@ -6,10 +6,10 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { loadKey } from '../../src/platform/tokens/keys.ts';
 import { createTokens } from '../../src/platform/tokens/tokens.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import { connectionOf } from '../../tests/support/embedded.ts';
+import { connectionOf } from '../../tests/support/database/embedded.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/lobbies/room.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome, type Program } from '../../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { type Lobbies, openLobbies, SEATS_PER_LOBBY } from './lobbies.ts';
 import { FIND, type Target } from './targets.ts';
 

@@ -1,4 +1,4 @@
-import { READY_SOURCE } from '../../tests/support/room.ts';
+import { READY_SOURCE } from '../../tests/support/lobbies/room.ts';
 import { printTable, show } from '../report.ts';
 import type { Arena } from './arena.ts';
 import type { Callers } from './calls.ts';

@@ -1,6 +1,6 @@
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/lobbies/room.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome } from '../../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { startMeter } from '../meter.ts';
 import { type Goal, printTable } from '../report.ts';
 

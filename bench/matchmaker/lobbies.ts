@@ -3,7 +3,7 @@ import { removePlayers } from '../../src/features/lobbies/players-store.ts';
 import { topics } from '../../src/features/topics.ts';
 import type { Database, Tx } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import { copyLobbies } from '../../tests/support/lobby-copies.ts';
+import { copyLobbies } from '../../tests/support/lobbies/lobby-copies.ts';
 
 export const SEATS_PER_LOBBY = 100;
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { makePostgresDirectory } from '../../tests/support/embedded.ts';
+import { makePostgresDirectory } from '../../tests/support/database/embedded.ts';
 import { processorSeconds } from '../meter.ts';
 
 /** Each has room for all players of the run, and one who never leaves, so that it never becomes idle. */

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { updateLobbies } from '../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { connectionOf } from '../../tests/support/embedded.ts';
-import { copyLobbies } from '../../tests/support/lobby-copies.ts';
+import { connectionOf } from '../../tests/support/database/embedded.ts';
+import { copyLobbies } from '../../tests/support/lobbies/lobby-copies.ts';
+import { makeRoomGame, READY_SOURCE } from '../../tests/support/lobbies/room.ts';
 import { postgresOf } from '../../tests/support/processes.ts';
 import { commandOf, makeHome } from '../../tests/support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../../tests/support/room.ts';
 import { now } from './orders.ts';
 import type { PushServer, Scenario, Template } from './servers.ts';
 

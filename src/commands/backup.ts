@@ -20,9 +20,9 @@ import { openS3Objects } from '../platform/objects/s3.ts';
 import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
+import { asReadError, readIfThere } from './data-directory-files.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
-import { openOwnDatabase } from './own-database.ts';
-import { asReadError, readIfThere } from './own-files.ts';
+import { openOwnDatabase } from './service-database.ts';
 
 /** Rows are collected into entries of about this size, because an entry of a tar begins with its length. */
 const PIECE_BYTES = 4 * 1024 ** 2;

@@ -1,6 +1,6 @@
 import { EXIT } from '../cli/failure.ts';
+import { DEV_SERVICE_COMMAND } from '../cli/muster-command.ts';
 import { whyNoServiceHere } from '../cli/no-service-here.ts';
-import { DEV_SERVICE_COMMAND } from '../cli/own-command.ts';
 import { POD_COMMANDS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
 import { type CommandOutput, createOutput } from './command-output.ts';
 

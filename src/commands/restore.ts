@@ -14,16 +14,16 @@ import { openConfiguredDatabase } from '../platform/database/connect.ts';
 import { type Database, LOCKS } from '../platform/database/database.ts';
 import { assertKnown, findOwnTables, migrateAsFarAs } from '../platform/database/migrate.ts';
 import { assertFillable, type Contents, type CopyIn, fillDatabase } from '../platform/database/table-copies.ts';
-import { createDiskSpace } from '../platform/disk-space.ts';
 import { assert, StartError } from '../platform/errors.ts';
 import { createLog } from '../platform/events.ts';
 import { createDiskObjects } from '../platform/objects/disk.ts';
 import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
-import { hasErrorCode } from '../platform/system-errors.ts';
+import { createDiskSpace } from '../platform/system/disk-space.ts';
+import { hasErrorCode } from '../platform/system/system-errors.ts';
 import type { CommandOutput } from './command-output.ts';
+import { readIfThere } from './data-directory-files.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
-import { readIfThere } from './own-files.ts';
 
 /** A backup that was found to be complete. */
 interface Backup {

@@ -5,7 +5,7 @@ import { readUpgrade } from '../platform/database/migrate.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CommandOutput } from './command-output.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
-import { openOwnDatabase } from './own-database.ts';
+import { openOwnDatabase } from './service-database.ts';
 import { USAGE } from './upgrade-usage.ts';
 
 /** Says what the first start of this release would do to the database. Changes nothing. */

@@ -16,10 +16,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { canBeEnteredByOthers } from '../default-data-directory.ts';
-import { isShortOfSpace } from './disk-space.ts';
 import { StartError } from './errors.ts';
-import { tryLock } from './libc.ts';
-import { BOOT_ID } from './processes.ts';
+import { isShortOfSpace } from './system/disk-space.ts';
+import { tryLock } from './system/libc.ts';
+import { BOOT_ID } from './system/processes.ts';
 
 /** The folders of a data directory. If the service runs as root, other users (PostgreSQL, game servers) enter some. */
 const FOLDERS = {

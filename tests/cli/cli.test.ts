@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { makeMember } from '../support/people.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND } from '../support/program.ts';
 import { STUBBORN, serversOf, uploadShell, waitForEndEvent } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
-import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService();

@@ -6,8 +6,8 @@ import Ajv from 'ajv';
 import { sql } from 'drizzle-orm';
 import { parse } from 'yaml';
 import { makeGame } from '../support/game.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
 /** A server that ends before its lobby is ready. */

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { portOf } from '../../src/cli/url-parts.ts';
 import { createApi } from '../support/api.ts';
-import { openForwardProxy, through } from '../support/forward-proxy.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
+import { openForwardProxy, through } from '../support/network/forward-proxy.ts';
 import { COMMAND, type Home, makeHome } from '../support/program.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
 import { waitFor } from '../support/wait.ts';
 

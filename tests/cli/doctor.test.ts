@@ -2,15 +2,15 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openDatabaseAdmin } from '../support/database/read-only.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND, makeHome } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService, type TestService } from '../support/service.ts';
-import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const PORT = findFreePort();

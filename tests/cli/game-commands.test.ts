@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { find, makeControlledGame } from '../support/game-server.ts';
+import { READY_SOURCE } from '../support/lobbies/room.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { READY_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

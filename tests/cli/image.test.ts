@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { identifyProcess } from '../../src/platform/processes.ts';
-import { WITHOUT_CONTAINERS } from '../support/containers.ts';
+import { identifyProcess } from '../../src/platform/system/processes.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND } from '../support/program.ts';
+import { WITHOUT_CONTAINERS } from '../support/runtimes/containers.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -3,11 +3,11 @@ import { chmod, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGame } from '../support/game.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND } from '../support/program.ts';
 import { shareService } from '../support/suite.ts';
 import { openTerminal, waitForOutput } from '../support/terminal.ts';
-import { findFreePort } from '../support/test-ports.ts';
 
 /** Writes what it was started with, and fails. */
 const SPY = `#!/bin/sh

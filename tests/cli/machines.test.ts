@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGame } from '../support/game.ts';
-import { machineIdOf } from '../support/machines.ts';
+import { machineIdOf } from '../support/machines/machines.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';

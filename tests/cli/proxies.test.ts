@@ -2,15 +2,15 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
+import { makeCertificate } from '../support/network/tls.ts';
 import { readToEnd } from '../support/processes.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
-import { findFreePort } from '../support/test-ports.ts';
-import { makeCertificate } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';
 
-const PROXY = resolve(import.meta.dir, '../support/connect-proxy.ts');
+const PROXY = resolve(import.meta.dir, '../support/network/connect-proxy.ts');
 const PROJECT = `game: proxied
 build: {path: server.ts}
 site: public

@@ -5,8 +5,8 @@ import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { type Draft, draftProject, fitDraft } from '../../src/cli/project/draft.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
 const FIXTURES = resolve(import.meta.dir, 'fixtures');

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 
 /** A server that becomes ready after the time limit of a request. */

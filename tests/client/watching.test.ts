@@ -3,9 +3,9 @@ import type { Client, ClientOptions } from '../../src/client/client.ts';
 import type { Refusal } from '../../src/client/wire.ts';
 import { connect, QUICK, watchWith } from '../support/client.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
+import { openTcpProxy } from '../support/network/tcp-proxy.ts';
 import { makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const muster = shareService({ MUSTER_WATCHERS_PER_CALLER_MAX: '4' });

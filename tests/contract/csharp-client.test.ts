@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { $ } from 'bun';
-import { makeRoomGame, READY_SOURCE } from '../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../support/lobbies/room.ts';
 import { openTestService } from '../support/service.ts';
 
 const HAS_MONO = Bun.which('mono') !== null && Bun.which('mcs') !== null;

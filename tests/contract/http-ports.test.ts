@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { find, join, makeControlledGame } from '../support/game-server.ts';
 import { SERVERS_DOMAIN } from '../support/gateway.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
+import { writeCertificate } from '../support/network/tls.ts';
 import { shareService } from '../support/suite.ts';
-import { findFreePort } from '../support/test-ports.ts';
-import { writeCertificate } from '../support/tls.ts';
 
 /** A lobby server that answers the label of each of its ports, with its lobby, by http and by WebSocket. */
 const SOURCE = `

@@ -1,5 +1,5 @@
 import { deploy } from '../support/game.ts';
-import { machineIdOf } from '../support/machines.ts';
+import { machineIdOf } from '../support/machines/machines.ts';
 import { makeGuest } from '../support/people.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';

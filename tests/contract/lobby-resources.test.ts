@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { READY_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/lobbies/room.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { expectShape } from './exact-shapes.ts';
 import { JOIN_RESPONSE } from './specification.ts';

@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { buildsOf } from '../support/builds.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { find, join, makeControlledGame } from '../support/game-server.ts';
+import { READY_SOURCE } from '../support/lobbies/room.ts';
 import { findProcessesOf } from '../support/processes.ts';
-import { READY_SOURCE } from '../support/room.ts';
 import { serversOf, waitForEndEvent } from '../support/servers.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { openTestService, type TestService } from '../support/service.ts';
-import { openSocket, type TestSocket } from '../support/socket.ts';
 import { makeTenant, type Tenant } from '../support/tenant.ts';
+import { openSocket, type TestSocket } from '../support/watch/socket.ts';
 import { WATCHED_PATHS } from './watch-rows.ts';
 
 /** Queries that paths require. */

@@ -11,9 +11,9 @@ import { type Database, openDatabase } from '../../src/platform/database/databas
 import { touch } from '../../src/platform/watch/versions.ts';
 import { buildsOf, SCRIPT } from '../support/builds.ts';
 import { seatOf } from '../support/game-server.ts';
+import { openOtherProcess } from '../support/lobbies/queue.ts';
 import { makeGuest } from '../support/people.ts';
 import { findProcessesOf } from '../support/processes.ts';
-import { openOtherProcess } from '../support/queue.ts';
 import { serversOf } from '../support/servers.ts';
 import type { TestService } from '../support/service.ts';
 import type { Tenant } from '../support/tenant.ts';

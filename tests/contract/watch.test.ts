@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { makeGame } from '../support/game.ts';
 import { makeMember } from '../support/people.ts';
 import { openTestService, type TestService } from '../support/service.ts';
-import { openSocket } from '../support/socket.ts';
 import { makeTenant } from '../support/tenant.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket } from '../support/watch/socket.ts';
 import { WATCHED_PATHS, type WatchRow, type WatchRows, watchRowsOf } from './watch-rows.ts';
 
 let opened: TestService;

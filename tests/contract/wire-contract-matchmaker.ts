@@ -1,4 +1,4 @@
-import { READY_SOURCE } from '../support/room.ts';
+import { READY_SOURCE } from '../support/lobbies/room.ts';
 import { waitFor } from '../support/wait.ts';
 import type { ContractClient } from './contract-client.ts';
 import type { Created } from './wire-contract-cloud.ts';

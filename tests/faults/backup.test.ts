@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, waitForEnd } from '../support/backups.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
-import { findSeat } from '../support/players.ts';
+import { findSeat } from '../support/lobbies/players.ts';
+import { enterRoom, makeRoomGame } from '../support/lobbies/room.ts';
+import { openSmallS3 } from '../support/objects/small-s3.ts';
 import { type Home, makeHome } from '../support/program.ts';
-import { enterRoom, makeRoomGame } from '../support/room.ts';
-import { openSmallS3 } from '../support/small-s3.ts';
 import { waitFor } from '../support/wait.ts';
 
 const restored = { exit_code: 0, output: expect.stringMatching(RESTORED) };

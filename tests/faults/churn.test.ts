@@ -3,14 +3,14 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { findFreePorts } from '../../src/features/servers/placement/free-ports.ts';
-import { listProcesses, readStat } from '../../src/platform/processes.ts';
-import { packImage, WITHOUT_CONTAINERS } from '../support/containers.ts';
-import { type ExternalHome, openExternalHome } from '../support/external-home.ts';
+import { listProcesses, readStat } from '../../src/platform/system/processes.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame, type TestGame, uploadBuild } from '../support/game.ts';
 import { countDescriptors, countZombies, groupsOf, mountsIn } from '../support/leftovers.ts';
 import { findProcessesOf, findServerProcesses } from '../support/processes.ts';
 import type { Program } from '../support/program.ts';
+import { packImage, WITHOUT_CONTAINERS } from '../support/runtimes/containers.ts';
+import { type ExternalHome, openExternalHome } from '../support/runtimes/external-home.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
 

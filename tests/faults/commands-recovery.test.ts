@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { identifyProcess } from '../../src/platform/processes.ts';
+import { identifyProcess } from '../../src/platform/system/processes.ts';
 import { commandFor, makeBackupFolder, writeBackupOf } from '../support/backups.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { makeHome } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
 

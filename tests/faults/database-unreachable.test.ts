@@ -3,13 +3,13 @@ import { openDatabase } from '../../src/platform/database/database.ts';
 import type { EmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { createApi } from '../support/api.ts';
-import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
+import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/database/embedded.ts';
 import { makeGame } from '../support/game.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
+import { openTcpProxy, type TcpProxy } from '../support/network/tcp-proxy.ts';
 import { type Home, makeHome, waitUntilReady } from '../support/program.ts';
-import { sendRaw } from '../support/raw-http.ts';
-import { openSocket } from '../support/socket.ts';
-import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket } from '../support/watch/socket.ts';
 
 type Launched = ReturnType<Home['launch']>;
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { listServers } from '../support/game.ts';
-import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
+import { enterTogether, findSeat, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom, makeRoomGame } from '../support/lobbies/room.ts';
 import { postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
-import { enterRoom, makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 interface Database extends AsyncDisposable {

@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { type TestGame, uploadScript } from '../support/game.ts';
+import { makeRoomGame, READY_SOURCE } from '../support/lobbies/room.ts';
+import { mountSmallDisk } from '../support/objects/small-disk.ts';
 import { makeHome, type Program, waitUntilReady } from '../support/program.ts';
-import { makeRoomGame, READY_SOURCE } from '../support/room.ts';
-import { openTestRuntime, PROCESS_RUNTIMES } from '../support/runtimes.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
+import { openTestRuntime, PROCESS_RUNTIMES } from '../support/runtimes/runtimes.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
-import { openExternalDatabase } from '../support/database.ts';
-import { findSeatInDemo, seeEachOther } from '../support/players.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
+import { findSeatInDemo, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom } from '../support/lobbies/room.ts';
 import { COMMAND, type Home, makeHome } from '../support/program.ts';
-import { enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** The moments of a first start, recognized by the files in its data directory. */

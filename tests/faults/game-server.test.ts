@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { sessionOf } from '../../src/platform/processes.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { sessionOf } from '../../src/platform/system/processes.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { listServers, type TestGame } from '../support/game.ts';
-import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
+import { enterTogether, findSeat, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom, makeRoomGame } from '../support/lobbies/room.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
-import { enterRoom, makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('game servers are killed:', () => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { listServers } from '../support/game.ts';
-import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
+import { enterTogether, findSeat, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom, makeRoomGame, READY_SOURCE } from '../support/lobbies/room.ts';
 import { findProcessesOf, postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
-import { enterRoom, makeRoomGame, READY_SOURCE } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('the service is killed', () => {

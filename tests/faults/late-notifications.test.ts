@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { deploy } from '../support/game.ts';
-import { IS_LISTENER } from '../support/listeners.ts';
+import { makeRoomGame } from '../support/lobbies/room.ts';
+import { IS_LISTENER } from '../support/network/listeners.ts';
 import { type Home, makeHome } from '../support/program.ts';
-import { makeRoomGame } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 test('late notifications: a process uses its own changes at once', async () => {

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'bun:test';
-import { openChance } from '../support/chance.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { type GroupMachine, openMachineGroup } from '../support/machine-group.ts';
+import { type GroupMachine, openMachineGroup } from '../support/machines/machine-group.ts';
+import { openChance } from '../support/matchmaker/chance.ts';
 import { waitFor } from '../support/wait.ts';
 
 const MOMENTS = 200;

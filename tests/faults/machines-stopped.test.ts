@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from 'bun:test';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
-import { openMachineGroup } from '../support/machine-group.ts';
+import { openMachineGroup } from '../support/machines/machine-group.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Longer than a machine that runs takes to be lost, so that the two cannot be confused. */

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { type GroupMachine, type MachineGroup, openMachineGroup } from '../support/machine-group.ts';
-import { openNetwork, WITHOUT_NETWORK } from '../support/network.ts';
+import { type GroupMachine, type MachineGroup, openMachineGroup } from '../support/machines/machine-group.ts';
+import { openNetwork, WITHOUT_NETWORK } from '../support/network/network.ts';
 import { makeDataDirectory } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 

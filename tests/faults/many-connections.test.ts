@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { holdConnections } from '../support/held-connections.ts';
+import { holdConnections } from '../support/network/held-connections.ts';
+import { openRawSocket } from '../support/network/raw-socket.ts';
 import { COMMAND, makeHome } from '../support/program.ts';
-import { openRawSocket } from '../support/raw-socket.ts';
 import { waitFor } from '../support/wait.ts';
 
 const DESCRIPTORS_MAX = 256;
@@ -104,7 +104,7 @@ test.skipIf(!canBecomeOther)(
     const { url, output } = await home.start();
     using others = holdConnections({ base_url: url, address: LOCAL, count: MAX / 2, text: `${HEAD}\r\n` });
     const script = `
-      const { holdConnections } = await import(${JSON.stringify(join(import.meta.dir, '../support/held-connections.ts'))});
+      const { holdConnections } = await import(${JSON.stringify(join(import.meta.dir, '../support/network/held-connections.ts'))});
       const options = { address: '${LOCAL}', count: ${2 * MAX}, text: ${JSON.stringify(`${HEAD}\r\n`)}, reopens: true };
       holdConnections({ base_url: '${url}', ...options });
       process.stdin.resume();`;

@@ -4,7 +4,7 @@ import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { findServerProcesses } from '../support/processes.ts';

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { openChance } from '../support/chance.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeControlledGame } from '../support/game-server.ts';
 import { openInspector } from '../support/inspector.ts';
+import { openChance } from '../support/matchmaker/chance.ts';
+import { NOWHERE, openRace, play, reportReady } from '../support/matchmaker/race.ts';
+import { audit, findWithoutRace, waitForEmptyQueue } from '../support/matchmaker/race-audit.ts';
 import { makeHome } from '../support/program.ts';
-import { NOWHERE, openRace, play, reportReady } from '../support/race.ts';
-import { audit, findWithoutRace, waitForEmptyQueue } from '../support/race-audit.ts';
 
 const CLIENTS = 64;
 const REQUESTS = IS_FULL_LENGTH ? 10_000 : 2_000;

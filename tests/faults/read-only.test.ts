@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
+import { openDatabaseAdmin } from '../support/database/read-only.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { waitUntilReady } from '../support/program.ts';
-import { openDatabaseAdmin } from '../support/read-only.ts';
 import { openTestService } from '../support/service.ts';
 import { outcomeOf } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { servers as rows } from '../../src/features/servers/tables.ts';
-import { type ExternalHome, openExternalHome } from '../support/external-home.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame } from '../support/game.ts';
 import type { Program } from '../support/program.ts';
+import { type ExternalHome, openExternalHome } from '../support/runtimes/external-home.ts';
 import { serversOf, uploadShell } from '../support/servers.ts';
 import { waitFor } from '../support/wait.ts';
 

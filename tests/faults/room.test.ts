@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
 import type { TestGame } from '../support/game.ts';
-import { enterTogether, findSeat, seeEachOther } from '../support/players.ts';
+import { enterTogether, findSeat, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom, makeRoomGame, ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
-import { enterRoom, makeRoomGame, ROOM_SOURCE } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 const CONNECTED = '/matchmaker/players/connected';

@@ -4,10 +4,10 @@ import { residentBytes } from '../../bench/meter.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { makeGame, type TestGame, uploadScript } from '../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
+import { openSmallS3, type SmallS3 } from '../support/objects/small-s3.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { serversOf } from '../support/servers.ts';
 import { showSite, uploadSite } from '../support/site.ts';
-import { openSmallS3, type SmallS3 } from '../support/small-s3.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** More than Bun's default limit of concurrent fetches. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { LOCKS, openDatabase } from '../../src/platform/database/database.ts';
-import { waitForLockWaiter } from '../support/advisory-locks.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { waitForLockWaiter } from '../support/database/advisory-locks.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { postgresOf } from '../support/processes.ts';
 import { makeHome } from '../support/program.ts';
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { createApi } from '../support/api.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
+import { openTcpProxy } from '../support/network/tcp-proxy.ts';
+import { openSmallS3 } from '../support/objects/small-s3.ts';
 import { makeHome, waitUntilReady } from '../support/program.ts';
-import { openSmallS3 } from '../support/small-s3.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { IMMEDIATE_MS, waitFor } from '../support/wait.ts';
 
 test('storage unreachable: a start waits for the bucket, logs the reason, and becomes ready by itself', async () => {

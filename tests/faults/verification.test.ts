@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { hostileTargets } from '../support/hostile-target.ts';
-import { answerText, answerWith, type Listener, listenAt, onRequest } from '../support/listener.ts';
+import { hostileTargets } from '../support/network/hostile-target.ts';
+import { answerText, answerWith, type Listener, listenAt, onRequest } from '../support/network/listener.ts';
+import { openStoppedTarget } from '../support/network/stopped-target.ts';
 import { openProvider } from '../support/provider.ts';
 import { openTestService } from '../support/service.ts';
-import { openStoppedTarget } from '../support/stopped-target.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

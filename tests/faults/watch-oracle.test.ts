@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
-import { type Chance, openChance } from '../support/chance.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
+import { type Chance, openChance } from '../support/matchmaker/chance.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
 import { waitFor } from '../support/wait.ts';
-import { type Target, WatchHistory } from '../support/watch-history.ts';
+import { type Target, WatchHistory } from '../support/watch/watch-history.ts';
 import {
   changesOf,
   cutListeners,
@@ -13,8 +13,8 @@ import {
   type Seats,
   tagServer,
   type WatchableGame,
-} from '../support/watchable-game.ts';
-import { type WatcherOptions, watchByPolls, watchBySocket } from '../support/watchers.ts';
+} from '../support/watch/watchable-game.ts';
+import { type WatcherOptions, watchByPolls, watchBySocket } from '../support/watch/watchers.ts';
 
 const WATCHERS = IS_FULL_LENGTH ? 200 : 60;
 const CHANGES = IS_FULL_LENGTH ? 2_000 : 120;

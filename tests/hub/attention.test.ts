@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeControlledGame } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { makeMember } from '../support/people.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';

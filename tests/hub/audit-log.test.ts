@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { PAGE_ENTRIES } from '../../src/features/audit/store.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
-import { shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

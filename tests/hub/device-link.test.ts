@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
-import { shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
 import { makeGuest } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Locator, Page } from 'playwright-core';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { listServers } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium } from '../support/hub-page.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();

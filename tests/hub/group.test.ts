@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { makeGuest, makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 

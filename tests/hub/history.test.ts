@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
 import { linesOf, PERIODS, refusalsOf } from '../../src/hub/data/counters.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
 import { makeControlledGame } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();

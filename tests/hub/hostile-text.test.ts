@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { connectGameServer, find, makeControlledGame } from '../support/game-server.ts';
-import { type HubPage, shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { type HubPage, shareChromium } from '../support/hub/hub-page.ts';
 import { makeMember } from '../support/people.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy, listServers } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

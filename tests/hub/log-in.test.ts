@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { WebSocketRoute } from 'playwright-core';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

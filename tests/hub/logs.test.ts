@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { insertSamples } from '../../src/features/servers/usage/usage-samples-store.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { listServers } from '../support/game.ts';
 import { find, makeControlledGame, seatOf, waitForFirstLobby } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

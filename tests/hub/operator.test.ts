@@ -2,12 +2,12 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { Route } from 'playwright-core';
 import { insertMinutes } from '../../src/features/counters/store.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
+import { makeFullGame, queueUp } from '../support/lobbies/queue.ts';
 import { makeMember } from '../support/people.ts';
-import { makeFullGame, queueUp } from '../support/queue.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
 import { makeGuest } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test';
 import { type SQL, sql } from 'drizzle-orm';
 import { topics } from '../../src/features/topics.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
-import { READY_SOURCE } from '../support/room.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
+import { READY_SOURCE } from '../support/lobbies/room.ts';
 import { STUBBORN, serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 

@@ -2,10 +2,10 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { topics } from '../../src/features/topics.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
-import { copyLobbies } from '../support/lobby-copies.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
+import { copyLobbies } from '../support/lobbies/lobby-copies.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { openProvider } from '../support/provider.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
 import { makeControlledGame } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium } from '../support/hub/hub-page.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 

@@ -7,10 +7,10 @@ import { sql } from 'drizzle-orm';
 import { selectFiles } from '../../src/hub/uploads/folder.ts';
 import { pause } from '../../src/hub/uploads/parts.ts';
 import { FILES_MAX } from '../../src/shared/left-out.ts';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { deploy } from '../support/game.ts';
 import { find, makeControlledGame } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

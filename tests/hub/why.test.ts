@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { WITHOUT_PAGES } from '../support/browser.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
-import { shareChromium, takePictures } from '../support/hub-page.ts';
+import { WITHOUT_PAGES } from '../support/hub/browser.ts';
+import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
 import { outcomeOf, shareService } from '../support/suite.ts';
 
 const muster = shareService();

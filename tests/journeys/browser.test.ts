@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { openBrowser, WITHOUT_BROWSER } from '../support/browser.ts';
 import { makeGame, uploadScript } from '../support/game.ts';
 import { WEB_SERVER } from '../support/gateway.ts';
+import { openBrowser, WITHOUT_BROWSER } from '../support/hub/browser.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { makeHome } from '../support/program.ts';
 import { uploadSite } from '../support/site.ts';
-import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 afterAll(() => {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLI_FLOWS } from '../../.ci/cli-flows.ts';
 import { maskChanging, parseArguments, parseFlows } from '../support/cli-flows.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { COMMAND } from '../support/program.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { JSON_KEYS } from '../../.ci/cli-json.ts';
 import { createProgram } from '../../src/cli/program.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readDemoToken } from '../support/players.ts';
+import { readDemoToken } from '../support/lobbies/players.ts';
+import { enterRoom } from '../support/lobbies/room.ts';
+import { openTcpProxy } from '../support/network/tcp-proxy.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
-import { enterRoom } from '../support/room.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const NODE = Bun.which('node');

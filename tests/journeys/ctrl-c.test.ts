@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { signalProcess } from '../../src/platform/processes.ts';
+import { signalProcess } from '../../src/platform/system/processes.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
-import { findSeatInDemo } from '../support/players.ts';
+import { findSeatInDemo } from '../support/lobbies/players.ts';
 import { postgresOf } from '../support/processes.ts';
 import { type Home, makeHome } from '../support/program.ts';
 import { openTerminal, readmeStartCommand, waitForOutput } from '../support/terminal.ts';

@@ -8,19 +8,19 @@ import { nameOf } from '../../src/features/servers/runtimes/kubernetes/pod-manif
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { type Api, createApi } from '../support/api.ts';
 import { AUTHORITY, CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
-import { readHolder } from '../support/cluster-rows.ts';
-import { packImage } from '../support/containers.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { listServers, uploadBuild } from '../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN } from '../support/gateway.ts';
-import { IMAGE, type Lab, reasonWithoutLab, startLab } from '../support/kubernetes-lab.ts';
-import { type LoadBalancer, openLoadBalancer } from '../support/load-balancer.ts';
-import { findSeat, seeEachOther } from '../support/players.ts';
+import { readHolder } from '../support/kubernetes/cluster-rows.ts';
+import { IMAGE, type Lab, reasonWithoutLab, startLab } from '../support/kubernetes/kubernetes-lab.ts';
+import { findSeat, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom, makeRoomGame, type RoomPlayer } from '../support/lobbies/room.ts';
+import { type LoadBalancer, openLoadBalancer } from '../support/machines/load-balancer.ts';
+import { openTcpProxy } from '../support/network/tcp-proxy.ts';
+import { openTestBucket, TEST_S3 } from '../support/objects/s3.ts';
 import { findContainerProcess } from '../support/processes.ts';
-import { enterRoom, makeRoomGame, type RoomPlayer } from '../support/room.ts';
-import { openTestBucket, TEST_S3 } from '../support/s3.ts';
+import { packImage } from '../support/runtimes/containers.ts';
 import { serversOf } from '../support/servers.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');

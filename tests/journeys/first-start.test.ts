@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openExternalDatabase } from '../support/database.ts';
-import { findSeatInDemo, seeEachOther } from '../support/players.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
+import { findSeatInDemo, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom } from '../support/lobbies/room.ts';
 import { makeHome } from '../support/program.ts';
-import { enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 describe('the first start', () => {

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from 'bun:test';
 import { connect } from 'node:net';
-import { WITHOUT_CONTAINERS } from '../support/containers.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { makeGame, uploadBuild } from '../support/game.ts';
-import { dockerLayout } from '../support/images.ts';
 import { makeHome } from '../support/program.ts';
+import { WITHOUT_CONTAINERS } from '../support/runtimes/containers.ts';
+import { dockerLayout } from '../support/runtimes/images.ts';
 import { serversOf } from '../support/servers.ts';
 import { packTar, type TarEntry } from '../support/tar.ts';
 import { waitFor } from '../support/wait.ts';

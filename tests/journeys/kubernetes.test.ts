@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { clusterSettings, inspectPod, listPods } from '../support/kubernetes.ts';
-import { type Lab, reasonWithoutLab, startLab } from '../support/kubernetes-lab.ts';
+import { clusterSettings, inspectPod, listPods } from '../support/kubernetes/kubernetes.ts';
+import { type Lab, reasonWithoutLab, startLab } from '../support/kubernetes/kubernetes-lab.ts';
+import { findSeat, seeEachOther } from '../support/lobbies/players.ts';
+import { enterRoom } from '../support/lobbies/room.ts';
 import { type Newcomer, openNewcomer, readFirstGame } from '../support/newcomer.ts';
-import { findSeat, seeEachOther } from '../support/players.ts';
 import { type Home, makeHome, type Program } from '../support/program.ts';
-import { enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Time for a cluster to start on a busy machine, and to end. */

@@ -1,10 +1,10 @@
 import { afterAll, expect, test } from 'bun:test';
 import { find, makeControlledGame } from '../support/game-server.ts';
 import { WEB_SERVER } from '../support/gateway.ts';
-import { openNetwork, WITHOUT_NETWORK } from '../support/network.ts';
+import { openNetwork, WITHOUT_NETWORK } from '../support/network/network.ts';
+import { openTls, writeCertificate } from '../support/network/tls.ts';
 import { openPebble, WITHOUT_PEBBLE } from '../support/pebble.ts';
 import { makeHome } from '../support/program.ts';
-import { openTls, writeCertificate } from '../support/tls.ts';
 import { waitFor } from '../support/wait.ts';
 
 const WITHOUT = WITHOUT_NETWORK ?? WITHOUT_PEBBLE;

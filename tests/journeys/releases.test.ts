@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { $ } from 'bun';
 import { TARGETS } from '../../.ci/compile.ts';
-import { commandOnArm64, HAS_ARM64, RUNS_ARM64 } from '../support/arm64.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
+import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { makeHome } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
-import { ROOM_SOURCE } from '../support/room.ts';
+import { commandOnArm64, HAS_ARM64, RUNS_ARM64 } from '../support/runtimes/arm64.ts';
 import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 

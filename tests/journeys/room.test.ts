@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { deploy, makeGame, uploadScript } from '../support/game.ts';
 import { TEST_DATABASE_URL } from '../support/keeper.ts';
-import { seeEachOther } from '../support/players.ts';
+import { seeEachOther } from '../support/lobbies/players.ts';
+import { CLOSABLE_ROOM_SOURCE, enterRoom } from '../support/lobbies/room.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { commandOf, EXECUTABLE, makeHome } from '../support/program.ts';
-import { CLOSABLE_ROOM_SOURCE, enterRoom } from '../support/room.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** What CI has; on a developer's machine all of it is optional. */

@@ -6,7 +6,7 @@ import { assertProxySecret, createAddresses, readTrustedProxies } from '../../sr
 import { route } from '../../src/platform/http/route.ts';
 import { countingKeyOf } from '../../src/platform/networks.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 const PROXIES = '10.0.0.0/8, 192.168.1.1, fd00::/8, ::1';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { readArchive } from '../../src/platform/backup/archive-reader.ts';
 import { writeArchive } from '../../src/platform/backup/archive-writer.ts';
 import { StartError } from '../../src/platform/errors.ts';
-import { tryLock } from '../../src/platform/libc.ts';
+import { tryLock } from '../../src/platform/system/libc.ts';
+import { mountSmallDisk } from '../support/objects/small-disk.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
 import { packTar, TAR_END } from '../support/tar.ts';
 
 const { signal } = new AbortController();

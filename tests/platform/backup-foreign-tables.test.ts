@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm';
 import { tableEntry } from '../../src/platform/backup/entries.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, writeBackupOf } from '../support/backups.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { makeHome } from '../support/program.ts';
 
 test('backup and restore: tables that are not of Muster are left out, and left alone', async () => {

@@ -10,7 +10,7 @@ import { HEADER_ENTRY } from '../../src/platform/backup/header.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn } from '../support/backups.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { makeHome } from '../support/program.ts';
 import { writeEarlierRelease, writeNextRelease } from '../support/releases.ts';
 

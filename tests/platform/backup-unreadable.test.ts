@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandFor, makeBackupFolder, runOn } from '../support/backups.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { makeHome } from '../support/program.ts';
 
 test('restore: a path that cannot be read is refused in one sentence', async () => {

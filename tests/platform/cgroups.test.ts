@@ -7,7 +7,7 @@ import {
   findHierarchies,
   limitFilesOf,
   openCgroups,
-} from '../../src/platform/cgroups.ts';
+} from '../../src/platform/system/cgroups.ts';
 import { makeDataDirectory } from '../support/service.ts';
 
 const V1 = `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755

@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import { createProgram } from '../../src/cli/program.ts';
 import { Settings } from '../../src/settings.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { COMMAND, type Home, makeHome } from '../support/program.ts';
-import { findFreePort } from '../support/test-ports.ts';
 
 const ROOT = resolve(import.meta.dir, '../..');
 

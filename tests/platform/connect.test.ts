@@ -8,10 +8,10 @@ import { describeUnavailability } from '../../src/platform/database/failures.ts'
 import { findPostmaster } from '../../src/platform/database/postmaster.ts';
 import { ServiceError, StartError } from '../../src/platform/errors.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../support/certificates.ts';
-import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from '../support/database/embedded.ts';
+import { startPostgres, stateOf } from '../support/machines/standby.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { startPostgres, stateOf } from '../support/standby.ts';
-import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const UNREADABLE =

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { refuseNetworks } from '../../src/platform/http/ports/connection-filter.ts';
 import { openDescriptorTable } from '../../src/platform/http/ports/open-connections.ts';
-import { HAS_IPV6 } from '../support/test-ports.ts';
+import { HAS_IPV6 } from '../support/network/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const CAP_NET_ADMIN = 12n;

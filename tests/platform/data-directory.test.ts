@@ -3,10 +3,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { dirname, join } from 'node:path';
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
 import { StartError } from '../../src/platform/errors.ts';
+import { mountSmallDisk } from '../support/objects/small-disk.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { refusalOf } from '../support/refusal.ts';
 import { makeDataDirectory } from '../support/service.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
 import { waitFor } from '../support/wait.ts';
 
 const IS_ROOT = process.getuid?.() === 0;

@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm';
 import { type DatabaseAddress, LOCKS, openDatabase } from '../../src/platform/database/database.ts';
 import { DEADLINES } from '../../src/platform/database/deadlines.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openDatabaseProxy } from '../support/database-proxy.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { openDatabaseProxy } from '../support/network/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 

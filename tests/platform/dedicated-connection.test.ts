@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { takeSeats } from '../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 
 test('dedicated connection: PostgreSQL uses one plan for every run of a statement, also for lists of one item', async () => {
   await using opened = await openTestDatabase();

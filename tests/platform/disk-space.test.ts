@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { unpackArchive } from '../../src/features/builds/archives/unpack.ts';
-import { createDiskSpace } from '../../src/platform/disk-space.ts';
-import { syncPath } from '../../src/platform/durable.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
+import { createDiskSpace } from '../../src/platform/system/disk-space.ts';
+import { syncPath } from '../../src/platform/system/durable.ts';
+import { mountSmallDisk } from '../support/objects/small-disk.ts';
 import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { mountSmallDisk } from '../support/small-disk.ts';
 import { packTar } from '../support/tar.ts';
 
 const GIB = 1024 ** 3;

@@ -6,8 +6,8 @@ import { connectEmbedded } from '../../src/platform/database/connect.ts';
 import { replaceLostPassword, requirePassword } from '../../src/platform/database/embedded-password.ts';
 import { rootCodeOf } from '../../src/platform/database/failures.ts';
 import { StartError } from '../../src/platform/errors.ts';
-import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
-import { sharedFiles } from '../support/postgres-cluster.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from '../support/database/embedded.ts';
+import { sharedFiles } from '../support/database/postgres-cluster.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
+import { makePostgresDirectory, type PostgresDirectory, query } from '../support/database/embedded.ts';
 import { waitFor } from '../support/wait.ts';
 
 let postgres_directory: PostgresDirectory;

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { POSTGRES_USER } from '../../src/platform/database/embedded.ts';
-import { sessionOf } from '../../src/platform/processes.ts';
-import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/embedded.ts';
+import { sessionOf } from '../../src/platform/system/processes.ts';
+import { connectionOf, makePostgresDirectory, type PostgresDirectory, query } from '../support/database/embedded.ts';
 import { findProcessesOf } from '../support/processes.ts';
 import { waitFor } from '../support/wait.ts';
 

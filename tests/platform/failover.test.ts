@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { checkDatabase } from '../../src/platform/database/check.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { query } from '../support/embedded.ts';
-import { outcomeOfWrite } from '../support/read-only.ts';
-import { openReplicated, type ReplicatedPostgres } from '../support/standby.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { query } from '../support/database/embedded.ts';
+import { outcomeOfWrite } from '../support/database/read-only.ts';
+import { openReplicated, type ReplicatedPostgres } from '../support/machines/standby.ts';
+import { openTcpProxy } from '../support/network/tcp-proxy.ts';
 import { waitFor } from '../support/wait.ts';
 
 const REPLACED_WITHIN_MS = 20_000;

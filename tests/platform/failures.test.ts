@@ -5,8 +5,8 @@ import { type Database, type DatabaseAddress, openDatabase } from '../../src/pla
 import { isTaken, isWorthRetrying, toServiceError } from '../../src/platform/database/failures.ts';
 import { type ErrorCode, ServiceError } from '../../src/platform/errors.ts';
 import { errorResponse, toCallersError } from '../../src/platform/http/answers.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { findFreePort } from '../support/test-ports.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 
 let opened: AsyncDisposable;
 let database: Database;

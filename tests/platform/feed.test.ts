@@ -9,11 +9,11 @@ import { CHANGES_CHANNEL } from '../../src/platform/watch/notifications.ts';
 import { deleteTopics, readEpoch, readVersions, touch } from '../../src/platform/watch/versions.ts';
 import type { Watchable } from '../../src/platform/watch/views.ts';
 import { openWatch } from '../../src/platform/watch/watch.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openDatabaseProxy } from '../support/database-proxy.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { openDatabaseProxy } from '../support/network/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
-import { answerOfState, openWatchingNode, type WatchingNode, watchNumbers } from '../support/watching.ts';
+import { answerOfState, openWatchingNode, type WatchingNode, watchNumbers } from '../support/watch/watching.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;

@@ -2,15 +2,15 @@ import { describe, expect, test } from 'bun:test';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { removeFolder } from '../../src/platform/folder-removal.ts';
+import { removeFolder } from '../../src/platform/system/folder-removal.ts';
 import { nestFolders } from '../support/nested-folders.ts';
-import { IS_ROOT } from '../support/runtimes.ts';
+import { IS_ROOT } from '../support/runtimes/runtimes.ts';
 import { IMMEDIATE_MS } from '../support/wait.ts';
 
 /** A user without rights. */
 const OTHER_USER = 65_534;
 const DEPTH = 1_500;
-const MODULE = Bun.resolveSync('../../src/platform/folder-removal.ts', import.meta.dir);
+const MODULE = Bun.resolveSync('../../src/platform/system/folder-removal.ts', import.meta.dir);
 
 const makeFolder = () => mkdtempSync(join(tmpdir(), 'muster-removal-'));
 

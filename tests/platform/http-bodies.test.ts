@@ -5,7 +5,7 @@ import { route } from '../../src/platform/http/route.ts';
 import { Uuid } from '../../src/platform/http/shapes.ts';
 import type { Answer } from '../support/api.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { outcomeOf } from '../support/suite.ts';
 
 const LIMIT_BYTES = 1_048_576;

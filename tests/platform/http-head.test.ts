@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { route } from '../../src/platform/http/route.ts';
 import { openTestApp } from '../support/http-app.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { fillPath, listOperations } from '../support/operations.ts';
-import { sendRaw } from '../support/raw-http.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 

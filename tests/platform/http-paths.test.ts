@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import fc from 'fast-check';
 import { type Route, route } from '../../src/platform/http/route.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
 const ID = '0190A0B0-c0d0-4e0f-8a0b-0c0d0e0f0a0b';

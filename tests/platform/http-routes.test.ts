@@ -5,8 +5,8 @@ import type { Tokens } from '../../src/platform/tokens/tokens.ts';
 import type { Answer } from '../support/api.ts';
 import { CALLER_KINDS, makeCaller } from '../support/callers.ts';
 import { makeGame } from '../support/game.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { fillPath, listOperations, type Operation } from '../support/operations.ts';
-import { sendRaw } from '../support/raw-http.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { openServiceTokens } from '../support/service-tokens.ts';
 

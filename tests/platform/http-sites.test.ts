@@ -4,7 +4,7 @@ import { createRays } from '../../src/platform/http/rays.ts';
 import { route } from '../../src/platform/http/route.ts';
 import type { Site } from '../../src/platform/http/site.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const FAILURE = new Error('the database is gone');

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { openTestService, type TestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -6,7 +6,7 @@ import { serverLimits } from '../../src/platform/http/ports/listen.ts';
 import { createDeadlineOptions, Deadline } from '../../src/platform/http/request-deadline.ts';
 import { type Route, route } from '../../src/platform/http/route.ts';
 import { openTestApp, type TestApp } from '../support/http-app.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { openTestService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';

@@ -5,9 +5,9 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import { averagePerMinute } from '../../src/platform/limits/limit.ts';
 import { openLimits } from '../../src/platform/limits/limits.ts';
 import type { StoreSettings } from '../../src/platform/limits/store-settings.ts';
+import { openTcpProxy } from '../support/network/tcp-proxy.ts';
 import { HAS_REDIS, TEST_REDIS } from '../support/redis.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { openTestUpstash } from '../support/upstash.ts';
 import { waitFor } from '../support/wait.ts';
 

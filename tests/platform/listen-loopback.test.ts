@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../support/game.ts';
 import { serversOf } from '../support/servers.ts';
-import { openSocket } from '../support/socket.ts';
 import { shareService } from '../support/suite.ts';
+import { openSocket } from '../support/watch/socket.ts';
 
 const muster = shareService();
 let game: TestGame;

@@ -3,10 +3,10 @@ import { existsSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeListenFailure, listenAddresses, resolveHost } from '../../src/platform/http/ports/listen.ts';
 import { holdPort } from '../../src/platform/http/ports/port-hold.ts';
-import { isRunning, listOpenFiles } from '../../src/platform/processes.ts';
-import { findSocketsAt } from '../../src/platform/tcp-ports.ts';
+import { isRunning, listOpenFiles } from '../../src/platform/system/processes.ts';
+import { findSocketsAt } from '../../src/platform/system/tcp-ports.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
 import { makeDataDirectory } from '../support/service.ts';
-import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const ADDRESSES: [string, string[]][] = [

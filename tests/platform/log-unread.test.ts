@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hasErrorCode } from '../../src/platform/system-errors.ts';
+import { hasErrorCode } from '../../src/platform/system/system-errors.ts';
 import { waitFor } from '../support/wait.ts';
 
 const EVENTS = join(import.meta.dir, '../../src/platform/events.ts');

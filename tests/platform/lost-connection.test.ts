@@ -8,8 +8,8 @@ import {
   type Tx,
 } from '../../src/platform/database/database.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openDatabaseProxy } from '../support/database-proxy.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { openDatabaseProxy } from '../support/network/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 

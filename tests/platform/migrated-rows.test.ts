@@ -8,7 +8,7 @@ import { selectOnMachine } from '../../src/features/servers/store.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 
 const MIB = 1024 ** 2;
 /** The id of a part's object, which the column `receipts` had before 0054. A missing part is null, or absent at the end. */

@@ -5,7 +5,7 @@ import { type Database, LOCKS, openDatabase } from '../../src/platform/database/
 import { describeUnavailability, rootCodeOf, toServiceError } from '../../src/platform/database/failures.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -5,10 +5,10 @@ import { ServiceError, StartError } from '../../src/platform/errors.ts';
 import type { Objects } from '../../src/platform/objects/objects.ts';
 import { openS3Objects } from '../../src/platform/objects/s3.ts';
 import type { S3Settings } from '../../src/platform/objects/s3-settings.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
+import { openTestBucket, TEST_S3 } from '../support/objects/s3.ts';
 import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { openTestBucket, TEST_S3 } from '../support/s3.ts';
-import { findFreePort } from '../support/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 const SECRET = 'a-secret-of-the-bucket';

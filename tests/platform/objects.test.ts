@@ -6,9 +6,9 @@ import { ServiceError } from '../../src/platform/errors.ts';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
 import type { ByteRange, Objects } from '../../src/platform/objects/objects.ts';
 import { openS3Objects } from '../../src/platform/objects/s3.ts';
+import { listBucket, openTestBucket, TEST_S3 } from '../support/objects/s3.ts';
 import { piecesOf } from '../support/pieces.ts';
 import { rejectionOf } from '../support/refusal.ts';
-import { listBucket, openTestBucket, TEST_S3 } from '../support/s3.ts';
 import { waitFor } from '../support/wait.ts';
 
 let parent: string;

@@ -3,7 +3,7 @@ import { asc, eq } from 'drizzle-orm';
 import { integer, pgTable, timestamp } from 'drizzle-orm/pg-core';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { deleteOldRows } from '../../src/platform/database/old-rows.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 
 const items = pgTable('items', { number: integer().primaryKey(), expire_ts: timestamp({ withTimezone: true }) });
 const minuteOf = (minute: number) => new Date(Date.UTC(2030, 0, 1, 0, minute));

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { openDescriptorTable, readActivity, shutConnection } from '../../src/platform/http/ports/open-connections.ts';
-import { clientKey, readConnectionUsers } from '../../src/platform/tcp-ports.ts';
-import { HAS_IPV6 } from '../support/test-ports.ts';
+import { clientKey, readConnectionUsers } from '../../src/platform/system/tcp-ports.ts';
+import { HAS_IPV6 } from '../support/network/test-ports.ts';
 import { waitFor } from '../support/wait.ts';
 
 let server: Server;

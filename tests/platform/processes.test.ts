@@ -12,8 +12,8 @@ import {
   sessionOf,
   signalProcess,
   workingDirectoryOf,
-} from '../../src/platform/processes.ts';
-import { hasErrorCode } from '../../src/platform/system-errors.ts';
+} from '../../src/platform/system/processes.ts';
+import { hasErrorCode } from '../../src/platform/system/system-errors.ts';
 import { makeDataDirectory } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -200,7 +200,7 @@ test('hasErrorCode: recognizes an error by its code', () => {
 test('identifyProcess: throws if no descriptor is free, instead of reporting the process as ended', async () => {
   const code = `
     import { openSync } from 'node:fs';
-    import { identifyProcess } from '${join(import.meta.dir, '../../src/platform/processes.ts')}';
+    import { identifyProcess } from '${join(import.meta.dir, '../../src/platform/system/processes.ts')}';
     const known = identifyProcess(process.pid) !== undefined;
     try { for (;;) openSync('/dev/null', 'r'); } catch {}
     try { console.log(known, identifyProcess(process.pid) !== undefined); } catch (error) { console.log(known, error.code); }

@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { type DatabaseAdmin, openDatabaseAdmin, outcomeOfWrite, type ReadOnlySetting } from '../support/read-only.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import {
+  type DatabaseAdmin,
+  openDatabaseAdmin,
+  outcomeOfWrite,
+  type ReadOnlySetting,
+} from '../support/database/read-only.ts';
 import { waitFor } from '../support/wait.ts';
 
 const POOL = 5;

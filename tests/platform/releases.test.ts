@@ -9,7 +9,7 @@ import journal from '../../drizzle/meta/_journal.json' with { type: 'json' };
 import manifest from '../../package.json' with { type: 'json' };
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
 import { COMMAND, makeHome } from '../support/program.ts';
 import { writeNextRelease } from '../support/releases.ts';
 

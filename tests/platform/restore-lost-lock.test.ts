@@ -3,9 +3,9 @@ import { sql } from 'drizzle-orm';
 import { objectEntry, tableEntry } from '../../src/platform/backup/entries.ts';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { commandFor, makeBackupFolder, RESTORED, runOn, writeBackupOf } from '../support/backups.ts';
-import { openExternalDatabase } from '../support/database.ts';
+import { openExternalDatabase } from '../support/database/database.ts';
+import { openSmallS3 } from '../support/objects/small-s3.ts';
 import { makeHome } from '../support/program.ts';
-import { openSmallS3 } from '../support/small-s3.ts';
 import { waitFor } from '../support/wait.ts';
 
 test('restore: one that loses its lock writes nothing to the database, and can be repeated', async () => {

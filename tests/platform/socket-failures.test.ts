@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { watched } from '../../src/platform/http/route.ts';
 import { watchState } from '../../src/platform/watch/views.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openSocket } from '../support/socket.ts';
-import { GAME_ID, openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket } from '../support/watch/socket.ts';
+import { GAME_ID, openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
 
 const SECRET = 'select password from /etc/passwd';
 const FAULT = new Error(SECRET);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { openTestDatabase } from '../support/database.ts';
-import { openSocket, type TestSocket } from '../support/socket.ts';
-import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { openSocket, type TestSocket } from '../support/watch/socket.ts';
+import { openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
 let app: SocketApp;

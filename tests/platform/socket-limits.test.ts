@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openRawSocket } from '../support/raw-socket.ts';
-import { openSocket, type TestSocket } from '../support/socket.ts';
-import { openSocketApp } from '../support/socket-app.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { openRawSocket } from '../support/network/raw-socket.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket, type TestSocket } from '../support/watch/socket.ts';
+import { openSocketApp } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;

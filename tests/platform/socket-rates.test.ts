@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setSystemTime, test } from 'bun:test';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { sendRaw } from '../support/raw-http.ts';
-import { openSocket } from '../support/socket.ts';
-import { openSocketApp } from '../support/socket-app.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
+import { openSocket } from '../support/watch/socket.ts';
+import { openSocketApp } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;

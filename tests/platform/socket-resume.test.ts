@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { openSocket } from '../support/socket.ts';
-import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket } from '../support/watch/socket.ts';
+import { openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;

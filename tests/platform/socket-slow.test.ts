@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
-import { openRawSocket, type RawSocket } from '../support/raw-socket.ts';
-import { openSocket } from '../support/socket.ts';
-import { openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { openRawSocket, type RawSocket } from '../support/network/raw-socket.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket } from '../support/watch/socket.ts';
+import { openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
 
 const BODY_BYTES = 1024 ** 2;
 /** The frame around a body, and the frames that are not bodies. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { openTestDatabase } from '../support/database.ts';
-import { openSocket, type TestSocket } from '../support/socket.ts';
-import { GAME_ID, openSocketApp, type SocketApp } from '../support/socket-app.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { waitFor } from '../support/wait.ts';
+import { openSocket, type TestSocket } from '../support/watch/socket.ts';
+import { GAME_ID, openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
 
 const MINUTE_MS = 60_000;
 /** Tolerance for clocks that disagree. */

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { sendRaw } from '../support/raw-http.ts';
+import { sendRaw } from '../support/network/raw-http.ts';
 import { showSite, uploadSite } from '../support/site.ts';
-import { openSocket } from '../support/socket.ts';
 import { shareService } from '../support/suite.ts';
+import { openSocket } from '../support/watch/socket.ts';
 
 const UPGRADE: Record<string, string> = {
   connection: 'Upgrade',

@@ -7,7 +7,7 @@ import { insertReceipts } from '../../src/features/lobbies/matchmaking/receipts/
 import { selectUsage } from '../../src/features/servers/usage/usage-store.ts';
 import { type Database, openDatabase, type Queries } from '../../src/platform/database/database.ts';
 import { readVersions, touch } from '../../src/platform/watch/versions.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 
 const uuids = (count: number) => Array.from({ length: count }, () => crypto.randomUUID());
 const NOW = new Date();

@@ -5,7 +5,7 @@ import { openDatabase } from '../../src/platform/database/database.ts';
 import { createQuery, createStatement } from '../../src/platform/database/statement.ts';
 import { isStorable } from '../../src/platform/http/json.ts';
 import { topics } from '../../src/platform/watch/tables.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 
 describe('createStatement', () => {
   test('places values and constants, however often a value is used', async () => {

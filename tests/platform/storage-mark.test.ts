@@ -3,12 +3,12 @@ import { cp, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
-import { createDiskSpace, type DiskSpace } from '../../src/platform/disk-space.ts';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import type { Finding } from '../../src/platform/findings.ts';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
 import { compareStorage } from '../../src/platform/objects/storage-mark.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { createDiskSpace, type DiskSpace } from '../../src/platform/system/disk-space.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { makeDataDirectory, openTestService } from '../support/service.ts';
 
 /** What the first process on a database stores, and others compare with it. */

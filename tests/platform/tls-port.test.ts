@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import type { ServiceEvent } from '../../src/platform/events.ts';
 import { type KeyPair, openTlsPort } from '../../src/platform/http/ports/tls-port.ts';
-import { findFreePort } from '../support/test-ports.ts';
-import { fingerprintAt, makeCertificate } from '../support/tls.ts';
+import { findFreePort } from '../support/network/test-ports.ts';
+import { fingerprintAt, makeCertificate } from '../support/network/tls.ts';
 import { waitFor } from '../support/wait.ts';
 
 test('https: a game server that has the port when the first certificate comes is ended', async () => {

@@ -4,7 +4,7 @@ import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../.
 import type { DedicatedConnection } from '../../src/platform/database/dedicated-connection.ts';
 import { toServiceError } from '../../src/platform/database/failures.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import fc from 'fast-check';
 import { touch } from '../../src/platform/watch/versions.ts';
 import type { AppendOnlyLog } from '../../src/platform/watch/views.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { answerOfLog, openWatchingNode, type Watched, type WatchingNode } from '../support/watching.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { answerOfLog, openWatchingNode, type Watched, type WatchingNode } from '../support/watch/watching.ts';
 
 const ENTRIES_MAX = 5;
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { ServiceError } from '../../src/platform/errors.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 import {
@@ -9,7 +9,7 @@ import {
   openWatchingNode,
   type WatchingNode,
   watchNumbers,
-} from '../support/watching.ts';
+} from '../support/watch/watching.ts';
 
 const PER_CALLER_MAX = 64;
 const IN_ALL_MAX = 20_000;

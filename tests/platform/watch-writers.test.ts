@@ -3,15 +3,15 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { type Database, openDatabase } from '../../src/platform/database/database.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
-import { openTestDatabase } from '../support/database.ts';
-import { IS_LISTENER } from '../support/listeners.ts';
+import { openTestDatabase } from '../support/database/database.ts';
+import { IS_LISTENER } from '../support/network/listeners.ts';
 import {
   answerOfState,
   incrementNumber,
   openWatchingNode,
   type WatchingNode,
   watchNumbers,
-} from '../support/watching.ts';
+} from '../support/watch/watching.ts';
 
 let opened: AsyncDisposableStack;
 let writer: Database;

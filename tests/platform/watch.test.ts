@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { ServiceError } from '../../src/platform/errors.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { openTestDatabase } from '../support/database/database.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Watched,
   type WatchingNode,
   watchNumbers,
-} from '../support/watching.ts';
+} from '../support/watch/watching.ts';
 
 const NEVER_ABORTED = new AbortController().signal;
 const INDEX = /^[0-9a-f]{8}\.\d+$/;

@@ -6,8 +6,8 @@ import type { Client, ClientOptions, WatchOptions } from '../../src/client/clien
 import type { Timing } from '../../src/client/timing.ts';
 import type { Refusal } from '../../src/client/wire.ts';
 import { readClient } from '../../src/platform/client-file.ts';
+import { openTcpProxy, type TcpProxy } from './network/tcp-proxy.ts';
 import type { TestService } from './service.ts';
-import { openTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 import { waitFor } from './wait.ts';
 
 /** A body of a view. */

@@ -3,7 +3,7 @@ import { deleteEnded as deleteLobbies } from '../../src/features/lobbies/upkeep/
 import { isLobbyOn } from '../../src/features/lobbies/upkeep/retention-store.ts';
 import { removeEnded as removeServers } from '../../src/features/servers/retention.ts';
 import type { Database } from '../../src/platform/database/database.ts';
-import { copyLobbies } from './lobby-copies.ts';
+import { copyLobbies } from './lobbies/lobby-copies.ts';
 
 const PLAYERS = 3;
 const INTERVAL_MS = 600_000;

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
-import { copyLobbies } from './lobby-copies.ts';
+import { copyLobbies } from './lobbies/lobby-copies.ts';
 import type { TestService } from './service.ts';
 import { waitFor } from './wait.ts';
 

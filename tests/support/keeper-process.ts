@@ -4,9 +4,9 @@ import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../src/platform/database/database.ts';
 import { openEmbeddedPostgres } from '../../src/platform/database/embedded.ts';
 import { migrateDatabase } from '../../src/platform/database/migrate.ts';
-import { signalProcess } from '../../src/platform/processes.ts';
+import { signalProcess } from '../../src/platform/system/processes.ts';
+import { providePostgresCluster } from './database/postgres-cluster.ts';
 import { databaseDirectoryOf, databaseOn, databasePrefix, TEST_DATABASE_URL, type TestServer } from './keeper.ts';
-import { providePostgresCluster } from './postgres-cluster.ts';
 import { findProcessesOf } from './processes.ts';
 
 // The keeper of a run of tests. The run requests a database by a line to its standard input, which closes when the run ends,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { listProcesses, readStat } from '../../src/platform/processes.ts';
+import { listProcesses, readStat } from '../../src/platform/system/processes.ts';
 
 const namesIn = (folder: string) => readdirSync(folder, { withFileTypes: true });
 

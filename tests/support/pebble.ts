@@ -5,8 +5,8 @@ import { LocalAuthority } from '../../src/features/certificates/local-authority.
 import { openDataDirectory } from '../../src/platform/data-directory.ts';
 import { createTestClock } from './clock.ts';
 import { IS_FULL_LENGTH } from './full-length.ts';
+import { findFreePort } from './network/test-ports.ts';
 import { makeDataDirectory } from './service.ts';
-import { findFreePort } from './test-ports.ts';
 import { waitFor } from './wait.ts';
 
 const PROGRAMS = ['pebble', 'pebble-challtestsrv'].map((name) => Bun.which(name));

@@ -1,5 +1,5 @@
 import { afterAll, setDefaultTimeout } from 'bun:test';
-import { stopTestServer } from './database.ts';
+import { stopTestServer } from './database/database.ts';
 import { startKeeper } from './keeper.ts';
 
 // Longer than any wait for a condition, so that its error names the condition.

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Subprocess } from 'bun';
-import { findProcessesByEnvironment } from '../../src/platform/processes.ts';
+import { findProcessesByEnvironment } from '../../src/platform/system/processes.ts';
 
 /** Returns the pids of all processes with a directory as their working directory or in their environment. */
 export function findProcessesOf(directory: string): number[] {

@@ -1,6 +1,6 @@
 import { connect, type TLSSocket } from 'node:tls';
-import { findFreePort } from './test-ports.ts';
-import { writeCertificate } from './tls.ts';
+import { findFreePort } from './network/test-ports.ts';
+import { writeCertificate } from './network/tls.ts';
 import { waitFor } from './wait.ts';
 
 /** A lobby server that answers what it gets, at its ports "game" and "plain" by TCP and "voice" by UDP. */

@@ -3,9 +3,9 @@ import type { ServiceEvent } from '../../src/platform/events.ts';
 import type { Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createTestClock } from './clock.ts';
-import { openTestDatabase } from './database.ts';
+import { openTestDatabase } from './database/database.ts';
+import { claimTestPorts } from './network/test-ports.ts';
 import { makeDataDirectory, openServiceOfTest, readTestConfig, type TestService } from './service.ts';
-import { claimTestPorts } from './test-ports.ts';
 
 /**
  * A service that can be closed and opened again on one database, directory and port, while its game servers continue.

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReadOutput } from '../../src/features/servers/logs/logs.ts';
-import { createOutputFiles } from '../../src/features/servers/runtimes/process/output-files.ts';
+import { createOutputFiles } from '../../src/features/servers/runtimes/output/output-files.ts';
 import { LOG_STREAMS } from '../../src/features/servers/tables.ts';
 import { makeGame, type TestGame } from './game.ts';
 import { serversOf, waitForEndEvent } from './servers.ts';

@@ -8,8 +8,8 @@ import { keepEvents } from '../../src/platform/kept-events.ts';
 import { openService, type Service } from '../../src/service.ts';
 import { type Api, createApi } from './api.ts';
 import { createTestClock } from './clock.ts';
-import { openTestDatabase } from './database.ts';
-import { claimTestPorts } from './test-ports.ts';
+import { openTestDatabase } from './database/database.ts';
+import { claimTestPorts } from './network/test-ports.ts';
 
 /** Longer than any test, so that nothing hides a lost notification. */
 const FEED_RECHECK_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { deploy, makeGame, type TestGame, uploadScript } from './game.ts';
+import { READY_SOURCE } from './lobbies/room.ts';
 import { makeGuest, type Person } from './people.ts';
-import { READY_SOURCE } from './room.ts';
 import type { TestService } from './service.ts';
 import { uploadSite } from './site.ts';
 import { waitFor } from './wait.ts';

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } fro
 import { join } from 'node:path';
 import { environment } from '../environment.ts';
 import { EXIT, Failure } from '../failure.ts';
-import { DEV_SERVICE_COMMAND, ownCommand } from '../own-command.ts';
+import { DEV_SERVICE_COMMAND, ownCommand } from '../muster-command.ts';
 
 /** The service that `muster dev` uses. */
 export interface DevService {

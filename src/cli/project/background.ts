@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environmentWith } from '../environment.ts';
-import { ownCommand } from '../own-command.ts';
+import { ownCommand } from '../muster-command.ts';
 import type { Scope, Session } from '../session.ts';
 
 /** A deploy that goes on after its command has ended. */

@@ -1,4 +1,4 @@
-import { findProcessesByEnvironment, signalProcess } from '../../platform/processes.ts';
+import { findProcessesByEnvironment, signalProcess } from '../../platform/system/processes.ts';
 import type { TestVariables } from './service.ts';
 
 /** How long processes may take to end after SIGTERM, and then after SIGKILL. */

@@ -1,5 +1,5 @@
 import { StartError } from '../../platform/errors.ts';
-import { isFreePort } from '../../platform/tcp-ports.ts';
+import { isFreePort } from '../../platform/system/tcp-ports.ts';
 
 /** Ports below those that other services give to game servers by default, and below those of outgoing connections. */
 const FIRST_PORT = 10_000;

@@ -5,7 +5,7 @@ import { openThrowawayPostgres } from '../../platform/database/throwaway.ts';
 import { assert } from '../../platform/errors.ts';
 import { createLog } from '../../platform/events.ts';
 import { keepEvents } from '../../platform/kept-events.ts';
-import { hideFromOthers } from '../../platform/own-memory.ts';
+import { hideFromOthers } from '../../platform/system/memory-hiding.ts';
 import { openService } from '../../service.ts';
 import { stopServers } from '../stop-servers.ts';
 import { createMovableClock, openClockPort } from './clock.ts';

@@ -1,6 +1,6 @@
 import { type Database, LOCKS } from '../../platform/database/database.ts';
-import { isShortOfSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
+import { isShortOfSpace } from '../../platform/system/disk-space.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Groups } from '../groups/groups.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
-import type { DiskSpace } from '../../platform/disk-space.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
+import type { DiskSpace } from '../../platform/system/disk-space.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { TAGS_MAX } from '../tags.ts';
 import { topics } from '../topics.ts';

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
-import type { DiskSpace } from '../../platform/disk-space.ts';
-import { hasErrorCode } from '../../platform/system-errors.ts';
+import type { DiskSpace } from '../../platform/system/disk-space.ts';
+import { hasErrorCode } from '../../platform/system/system-errors.ts';
 
 /** A build that was used within this time stays, also on a full disk, because its server may not be recorded yet. */
 const RECENT_MS = 60_000;

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { WebRequest } from '../../platform/http/site.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
 import { countingKeyOf } from '../../platform/networks.ts';
-import { hasErrorCode } from '../../platform/system-errors.ts';
+import { hasErrorCode } from '../../platform/system/system-errors.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import { createTurns } from './turns.ts';
 

@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import type { DiskSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
 import type { Site, WebRequest } from '../../platform/http/site.ts';
@@ -8,6 +7,7 @@ import type { Transfers } from '../../platform/http/transfers.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
 import type { MaybePromise } from '../../platform/maybe-promise.ts';
 import type { ByteRange } from '../../platform/objects/objects.ts';
+import type { DiskSpace } from '../../platform/system/disk-space.ts';
 import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';

@@ -5,8 +5,8 @@ import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createBrotliCompress, createGzip, createZstdCompress } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
-import { type DiskSpace, isShortOfSpace } from '../../platform/disk-space.ts';
 import type { Events } from '../../platform/events.ts';
+import { type DiskSpace, isShortOfSpace } from '../../platform/system/disk-space.ts';
 import type { Encoding } from './rules.ts';
 
 /** Of 11 levels, the one that is about as fast as gzip. Its files are smaller. */

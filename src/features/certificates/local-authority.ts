@@ -25,7 +25,7 @@ import {
 import type { Clock } from '../../platform/clock.ts';
 import type { DataDirectory } from '../../platform/data-directory.ts';
 import { StartError } from '../../platform/errors.ts';
-import { systemCodeOf } from '../../platform/system-errors.ts';
+import { systemCodeOf } from '../../platform/system/system-errors.ts';
 import { type Certificate, parseCertificate } from './certificate.ts';
 import { renewalOf } from './rules.ts';
 

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { parseJsonToSendOn } from '../../platform/http/json.ts';
 import { Coordinates, CoordinatesQuery, coordinatesOf, kilometersBetween, roundToTenth } from '../coordinates.ts';
 import type { Datacenter } from '../datacenters/datacenters.ts';
-import type { VisibleLobby } from './views-store.ts';
+import type { VisibleLobby } from './listing-store.ts';
 
 const Region = Type.Object(
   {

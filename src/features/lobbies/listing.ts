@@ -7,6 +7,7 @@ import type { Datacenters } from '../datacenters/datacenters.ts';
 import type { Namespaces } from '../namespaces/namespaces.ts';
 import { topics } from '../topics.ts';
 import type { GameModeSettings, Versions } from '../versions/versions.ts';
+import * as store from './listing-store.ts';
 import {
   type Listing,
   type LobbyById,
@@ -19,7 +20,6 @@ import {
 import { requireNamespace } from './matchmaking/current-version.ts';
 import { lobbyStopped } from './refusals.ts';
 import { listedLobbies } from './rules.ts';
-import * as store from './views-store.ts';
 
 export interface ListingDependencies {
   database: Database;

@@ -5,7 +5,7 @@ import { timestamptz } from '../../platform/database/moments.ts';
 import { createQuery, createStatement } from '../../platform/database/statement.ts';
 import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
-import { recordChanges } from './changes-store.ts';
+import { recordChanges } from './changed-lobbies-store.ts';
 import { type LobbyChange, lockSkippingLocked } from './lobby-locks-store.ts';
 import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 

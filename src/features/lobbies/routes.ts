@@ -3,7 +3,7 @@ import { route, watched } from '../../platform/http/route.ts';
 import { watchState } from '../../platform/watch/views.ts';
 import { CoordinatesQuery, readCoordinates } from '../coordinates.ts';
 import { nameAt, PREFIXES, type Prefix } from '../matchmaker-paths.ts';
-import { asWritten } from './as-written.ts';
+import { asWritten } from './json-as-sent.ts';
 import { LIMITS } from './limits.ts';
 import * as listingWire from './listing-wire.ts';
 import type { Lobbies } from './lobbies.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { createStatement } from '../../platform/database/statement.ts';
-import { createChangesQuery } from './changes-store.ts';
+import { createChangesQuery } from './changed-lobbies-store.ts';
 import { BEFORE_ALL_IDS, type LobbyRow, lobbies, players } from './tables.ts';
 
 /** Maximum number of lobbies that one statement reads. */

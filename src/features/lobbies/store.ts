@@ -6,7 +6,7 @@ import { assert } from '../../platform/errors.ts';
 import { bump, bumpMany, lockTopics } from '../../platform/watch/versions.ts';
 import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
-import { recordChanges } from './changes-store.ts';
+import { recordChanges } from './changed-lobbies-store.ts';
 import { type LobbyChange, lockSkippingLocked } from './lobby-locks-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 

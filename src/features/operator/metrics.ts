@@ -1,6 +1,6 @@
 import { Counter, Gauge, type OpenMetricsContentType, Registry } from 'prom-client';
 import type { LoopState } from '../../platform/loop.ts';
-import { readMemory } from './own-limits.ts';
+import { readMemory } from './process-limits.ts';
 import type { DatabaseLoad } from './tables.ts';
 import type { ServiceSample, UsedLimit } from './wire.ts';
 

@@ -7,7 +7,7 @@ import { type LoopState, listLoops } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Certificates } from '../certificates/certificates.ts';
 import { type Held, writeMetrics } from './metrics.ts';
-import { createOwnLimits } from './own-limits.ts';
+import { createOwnLimits } from './process-limits.ts';
 import { warnOfCertificates, warnOfConnections, warnOfLimits, warnOfLoops, warnOfTransaction } from './rules.ts';
 import { createSamples } from './samples.ts';
 import * as store from './store.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { KeptEvents } from '../../platform/kept-events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
-import { readMemory } from './own-limits.ts';
+import { readMemory } from './process-limits.ts';
 import { selectLoad } from './store.ts';
 import type { DatabaseLoad } from './tables.ts';
 import type { ServiceSample, UsedLimit } from './wire.ts';

@@ -6,7 +6,7 @@ import type { ClusterLease, ClusterMachine, HeldCluster, Machines, Offer } from 
 import { machineIdOf } from './cluster-id.ts';
 import type { Logs } from './logs/logs.ts';
 import { type ReconcileDependencies, type ServerRelays, startReconciling } from './reconcile.ts';
-import type { Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
+import type { Cluster, ClusterPort } from './runtimes/kubernetes/cluster.ts';
 import * as store from './store.ts';
 import { startMetering } from './usage/metering.ts';
 

@@ -8,7 +8,7 @@ import { startLimitingDisk } from './disk-limit.ts';
 import { createLogs, type LogsDependencies } from './logs/logs.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
 import { serverRoutes } from './routes.ts';
-import type { AnswerNodes, Cluster, ClusterPort } from './runtimes/kubernetes/kubernetes.ts';
+import type { AnswerNodes, Cluster, ClusterPort } from './runtimes/kubernetes/cluster.ts';
 import type { DiskUse } from './runtimes/runtime.ts';
 import { createServers, type Servers, type ServersDependencies } from './servers.ts';
 import * as store from './store.ts';

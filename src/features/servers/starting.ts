@@ -1,10 +1,10 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
-import { isShortOfSpace } from '../../platform/disk-space.ts';
 import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
-import { isOutOfResources } from '../../platform/system-errors.ts';
+import { isShortOfSpace } from '../../platform/system/disk-space.ts';
+import { isOutOfResources } from '../../platform/system/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { BuildKind, Builds } from '../builds/builds.ts';
 import type { Logs } from './logs/logs.ts';

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdDecompress } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { assert, StartError } from '../errors.ts';
-import { systemCodeOf } from '../system-errors.ts';
+import { systemCodeOf } from '../system/system-errors.ts';
 import { END_ENTRY, EntryDigest } from './archive-end.ts';
 
 const END_BYTES_MAX = 1_024;

@@ -5,10 +5,10 @@ import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createZstdCompress } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
-import { syncPath } from '../durable.ts';
 import { assert, StartError } from '../errors.ts';
-import { tryLock } from '../libc.ts';
-import { systemCodeOf } from '../system-errors.ts';
+import { syncPath } from '../system/durable.ts';
+import { tryLock } from '../system/libc.ts';
+import { systemCodeOf } from '../system/system-errors.ts';
 import { END_ENTRY, EntryDigest } from './archive-end.ts';
 import { readArchive } from './archive-reader.ts';
 

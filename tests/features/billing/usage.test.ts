@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { listServers, type TestGame } from '../../support/game.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/lobbies/room.ts';
 import { makeGuest } from '../../support/people.ts';
-import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 

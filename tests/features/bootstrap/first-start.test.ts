@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { sql } from 'drizzle-orm';
 import { type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
 import { createTestClock } from '../../support/clock.ts';
-import { openExternalDatabase, openTestDatabase } from '../../support/database.ts';
+import { openExternalDatabase, openTestDatabase } from '../../support/database/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { zstdCompressSync } from 'node:zlib';
-import { WITHOUT_CONTAINERS } from '../../support/containers.ts';
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
-import { ociLayout } from '../../support/images.ts';
+import { WITHOUT_CONTAINERS } from '../../support/runtimes/containers.ts';
+import { ociLayout } from '../../support/runtimes/images.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';

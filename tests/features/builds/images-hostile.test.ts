@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { sha256 } from '../../support/digest.ts';
-import { dockerLayout, ociLayout, UNTOUCHED, type UnpackedContainer, unpackContainer } from '../../support/images.ts';
+import { sha256 } from '../../support/objects/digest.ts';
+import {
+  dockerLayout,
+  ociLayout,
+  UNTOUCHED,
+  type UnpackedContainer,
+  unpackContainer,
+} from '../../support/runtimes/images.ts';
 import { packTar, paxRecord, rawEntry, TAR_END, type TarEntry } from '../../support/tar.ts';
 
 const MIB = 1024 ** 2;

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { UNTOUCHED, unpackContainer } from '../../support/images.ts';
+import { UNTOUCHED, unpackContainer } from '../../support/runtimes/images.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Process } from '../../../src/features/builds/containers/bundle.ts';
-import { sha256 } from '../../support/digest.ts';
+import { sha256 } from '../../support/objects/digest.ts';
 import {
   ARCHITECTURE,
   dockerLayout,
@@ -9,7 +9,7 @@ import {
   ociLayout,
   UNTOUCHED,
   unpackContainer,
-} from '../../support/images.ts';
+} from '../../support/runtimes/images.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
 import { PACKINGS } from '../../support/unpacking.ts';
 

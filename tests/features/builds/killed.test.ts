@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { openExternalDatabase } from '../../support/database.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
 import { makeGame, type TestGame, uploadBuild } from '../../support/game.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';
 import { serversOf } from '../../support/servers.ts';

@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'bun:test';
-import { BODIES, HCAPTCHA, MODE, shareCaptchaService, solved, TIMES, TURNSTILE } from '../../support/captcha-game.ts';
+import {
+  BODIES,
+  HCAPTCHA,
+  MODE,
+  shareCaptchaService,
+  solved,
+  TIMES,
+  TURNSTILE,
+} from '../../support/captcha/captcha-game.ts';
 import { deploy, setLimits } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
-import { makeFullGame, queueUp } from '../../support/queue.ts';
+import { makeFullGame, queueUp } from '../../support/lobbies/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

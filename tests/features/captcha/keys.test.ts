@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import type { Answer } from '../../support/api.ts';
-import { HCAPTCHA, OUR_SECRET, shareCaptchaService, solved, TIMES, TURNSTILE } from '../../support/captcha-game.ts';
+import {
+  HCAPTCHA,
+  OUR_SECRET,
+  shareCaptchaService,
+  solved,
+  TIMES,
+  TURNSTILE,
+} from '../../support/captcha/captcha-game.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 

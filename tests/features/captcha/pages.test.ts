@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { BODIES, HCAPTCHA, shareCaptchaService, solved, solveWork, TURNSTILE } from '../../support/captcha-game.ts';
+import {
+  BODIES,
+  HCAPTCHA,
+  shareCaptchaService,
+  solved,
+  solveWork,
+  TURNSTILE,
+} from '../../support/captcha/captcha-game.ts';
 import { outcomeOf } from '../../support/suite.ts';
 
 const service = shareCaptchaService();

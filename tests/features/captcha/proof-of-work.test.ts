@@ -4,10 +4,10 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2';
 import fc from 'fast-check';
 import { createProofsOfWork } from '../../../src/features/captcha/proof-of-work.ts';
 import type { Challenge } from '../../../src/features/captcha/wire.ts';
-import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha-checks.ts';
-import { openCaptchaProvider } from '../../support/captcha-provider.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha/captcha-checks.ts';
+import { openCaptchaProvider } from '../../support/captcha/captcha-provider.ts';
 import { createTestClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 
 const DIFFICULTY = 3;
 const CONFIG = { requests_before_reverify: 1, verification_ttl: 60_000, pow: { difficulty: DIFFICULTY } };

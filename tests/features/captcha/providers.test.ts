@@ -4,11 +4,11 @@ import type { Widget } from '../../../src/features/captcha/rules.ts';
 import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
 import type { DatabaseAddress } from '../../../src/platform/database/database.ts';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
-import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha-checks.ts';
-import { type CaptchaProvider, openCaptchaProvider } from '../../support/captcha-provider.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha/captcha-checks.ts';
+import { type CaptchaProvider, openCaptchaProvider } from '../../support/captcha/captcha-provider.ts';
 import { createFixedClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
-import { hostileTargets } from '../../support/hostile-target.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { hostileTargets } from '../../support/network/hostile-target.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TIMES = { requests_before_reverify: 1, verification_ttl: 60_000 };

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { areKeysAccepted, describeAnswer } from '../../../src/features/captcha/rules.ts';
-import { type CaptchaGame, HCAPTCHA, shareCaptchaService, solved, TURNSTILE } from '../../support/captcha-game.ts';
+import {
+  type CaptchaGame,
+  HCAPTCHA,
+  shareCaptchaService,
+  solved,
+  TURNSTILE,
+} from '../../support/captcha/captcha-game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import type { CaptchaConfig } from '../../../src/features/versions/config.ts';
-import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha-checks.ts';
-import { openCaptchaProvider } from '../../support/captcha-provider.ts';
+import { type CaptchaChecks, openCaptchaChecks, outcomeOfCheck } from '../../support/captcha/captcha-checks.ts';
+import { openCaptchaProvider } from '../../support/captcha/captcha-provider.ts';
 import { createFixedClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TTL_MS = 60_000;

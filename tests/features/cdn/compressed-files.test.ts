@@ -3,8 +3,13 @@ import { mkdtemp, readdir, readlink, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CompressedFiles, openCompressedFiles } from '../../../src/features/cdn/compressed-files.ts';
-import { createDiskSpace, type DiskSpace, storageFull, UNLIMITED_SPACE } from '../../../src/platform/disk-space.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import {
+  createDiskSpace,
+  type DiskSpace,
+  storageFull,
+  UNLIMITED_SPACE,
+} from '../../../src/platform/system/disk-space.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const BYTES_MAX = 100_000;

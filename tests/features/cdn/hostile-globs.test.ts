@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { openExternalDatabase } from '../../support/database.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { makeHome } from '../../support/program.ts';
 import { uploadSite } from '../../support/site.ts';

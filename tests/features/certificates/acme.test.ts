@@ -3,10 +3,10 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { openTls } from '../../support/network/tls.ts';
 import { openPebble, type Pebble, WITHOUT_PEBBLE } from '../../support/pebble.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { findFreePort } from '../../support/test-ports.ts';
-import { openTls } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 
 if (WITHOUT_PEBBLE !== undefined) console.log(`Not tried, because ${WITHOUT_PEBBLE}: certificates by ACME.`);

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import { createAcme } from '../../../src/features/certificates/acme.ts';
 import { claimDue, insertChallenge, insertHosts } from '../../../src/features/certificates/store.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { fingerprintAt, writeCertificate } from '../../support/network/tls.ts';
 import { openTestService } from '../../support/service.ts';
-import { findFreePort } from '../../support/test-ports.ts';
-import { fingerprintAt, writeCertificate } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../../../src/config.ts';
 import { StartError } from '../../../src/platform/errors.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+import { sendRaw } from '../../support/network/raw-http.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { fingerprintAt, makeCertificate, openTls } from '../../support/network/tls.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { openSocket } from '../../support/socket.ts';
-import { findFreePort } from '../../support/test-ports.ts';
-import { fingerprintAt, makeCertificate, openTls } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
+import { openSocket } from '../../support/watch/socket.ts';
 
 let folder: string;
 let muster: TestService;

@@ -5,9 +5,9 @@ import { LocalAuthority } from '../../../src/features/certificates/local-authori
 import { openDataDirectory } from '../../../src/platform/data-directory.ts';
 import { StartError } from '../../../src/platform/errors.ts';
 import { createFixedClock } from '../../support/clock.ts';
+import { openTls } from '../../support/network/tls.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { makeDataDirectory } from '../../support/service.ts';
-import { openTls } from '../../support/tls.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const NAMES = ['localhost', '127.0.0.1', '::1', 'sites.localhost', '*.sites.localhost'];

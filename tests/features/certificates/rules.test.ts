@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { CertificateError, parseCertificate } from '../../../src/features/certificates/certificate.ts';
 import { renewalOf, retryAfter, selectCertificates } from '../../../src/features/certificates/rules.ts';
+import { makeCertificate } from '../../support/network/tls.ts';
 import { refusalOf } from '../../support/refusal.ts';
-import { makeCertificate } from '../../support/tls.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const NOW = new Date('2030-01-01T00:00:00Z');

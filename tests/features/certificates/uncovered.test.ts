@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { writeCertificate } from '../../support/network/tls.ts';
 import { openTestService } from '../../support/service.ts';
-import { findFreePort } from '../../support/test-ports.ts';
-import { writeCertificate } from '../../support/tls.ts';
 
 /** Starts a service with a certificate for names. Returns what it says about names of servers without one. */
 async function startWith(names: string[], settings: Record<string, string>) {

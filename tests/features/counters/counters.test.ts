@@ -9,7 +9,7 @@ import type { Counts } from '../../../src/features/counters/tables.ts';
 import { createTally, MINUTE_MS } from '../../../src/features/counters/tally.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { selectWithin } from '../../../src/features/lobbies/views-store.ts';
+import { selectWithin } from '../../../src/features/lobbies/listing-store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
+import { countReadRows } from '../../support/database/table-scans.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { copyLobbies } from '../../support/lobby-copies.ts';
-import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
+import { copyLobbies } from '../../support/lobbies/lobby-copies.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/lobbies/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { countReadRows } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;

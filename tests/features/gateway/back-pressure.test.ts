@@ -3,7 +3,7 @@ import type { ServerWebSocket } from 'bun';
 import { openServerSocket, SocketRelay } from '../../../src/features/gateway/socket-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { SOCKET_HANDLERS, type SocketHandler } from '../../../src/platform/socket/socket-handlers.ts';
-import { makeCertificate } from '../../support/tls.ts';
+import { makeCertificate } from '../../support/network/tls.ts';
 import { IMMEDIATE_MS, waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;

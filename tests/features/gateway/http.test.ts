@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+import { sendRaw } from '../../support/network/raw-http.ts';
 import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -7,8 +7,8 @@ import { ServiceError } from '../../../src/platform/errors.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, uploadScript } from '../../support/game.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
-import { holdConnections } from '../../support/held-connections.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+import { holdConnections } from '../../support/network/held-connections.ts';
+import { sendRaw } from '../../support/network/raw-http.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 

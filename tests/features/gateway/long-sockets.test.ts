@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { deploy } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { fingerprintAt, makeCertificate } from '../../support/network/tls.ts';
 import { openTestService } from '../../support/service.ts';
-import { findFreePort } from '../../support/test-ports.ts';
-import { fingerprintAt, makeCertificate } from '../../support/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const SHAPE = { source: WEB_SERVER, ports: { web: { port: 80, protocol: 'https', presence: 'gateway' } } };

@@ -3,7 +3,7 @@ import { connect as connectTls } from 'node:tls';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, uploadScript } from '../../support/game.ts';
 import { SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+import { sendRaw } from '../../support/network/raw-http.ts';
 import { certifyLocalhost } from '../../support/relayed.ts';
 import { shareService } from '../../support/suite.ts';
 

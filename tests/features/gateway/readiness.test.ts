@@ -6,8 +6,8 @@ import { lobbies } from '../../../src/features/lobbies/tables.ts';
 import { selectWithPresence } from '../../../src/features/servers/store.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { SERVERS_DOMAIN, WEB_SERVER } from '../../support/gateway.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { shareService } from '../../support/suite.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const LONGER_THAN_THE_TEST_MS = 600_000;

@@ -6,8 +6,8 @@ import { Connection } from '../../../src/features/gateway/relays/connection.ts';
 import { openTcpRelay, type TcpRelayOptions } from '../../../src/features/gateway/relays/tcp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { Slots } from '../../../src/platform/limits/slots.ts';
-import { findFreePort } from '../../support/test-ports.ts';
-import { fingerprintAt, makeCertificate, openTls } from '../../support/tls.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { fingerprintAt, makeCertificate, openTls } from '../../support/network/tls.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOST = '127.0.0.1';

@@ -3,8 +3,8 @@ import { Quota } from '../../../src/features/gateway/quota.ts';
 import { openUdpRelay, type UdpSilence } from '../../../src/features/gateway/relays/udp-relay.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { Slots } from '../../../src/platform/limits/slots.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { openUdpPlayer } from '../../support/relayed.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOST = '127.0.0.1';

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import { createRelays } from '../../../src/features/gateway/relays/relays.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { echoByTcp } from '../../support/relayed.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 
 const HOST = '127.0.0.1';
 const OPTIONS = {

@@ -3,12 +3,12 @@ import { sql } from 'drizzle-orm';
 import { selectGroupOfOldRequest } from '../../../src/features/groups/members-store.ts';
 import { deleteEndedInvites } from '../../../src/features/groups/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { countScans } from '../../support/database/table-scans.ts';
 import { makeGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
-import { countScans } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;

@@ -2,12 +2,12 @@ import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { lockGuestsToRemove } from '../../../src/features/identities/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { countScans } from '../../support/database/table-scans.ts';
 import { makeGame } from '../../support/game.ts';
 import { makeGuest, makeMember, type Person } from '../../support/people.ts';
 import { openTestService } from '../../support/service.ts';
 import { shareService } from '../../support/suite.ts';
-import { countScans } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const DAY_MS = 24 * 3_600_000;

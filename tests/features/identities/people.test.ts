@@ -12,7 +12,7 @@ import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { loadKey } from '../../../src/platform/tokens/keys.ts';
 import { createTokens } from '../../../src/platform/tokens/tokens.ts';
 import { createTestClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { makeGuest } from '../../support/people.ts';
 import { openTestService, type TestService } from '../../support/service.ts';

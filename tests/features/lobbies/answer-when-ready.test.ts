@@ -6,9 +6,9 @@ import {
 } from '../../../src/features/lobbies/matchmaking/answer-when-ready.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { type Matchmaker, openMatchmaker } from '../../support/matchmaker.ts';
+import { type Matchmaker, openMatchmaker } from '../../support/matchmaker/matchmaker.ts';
+import { watchQueries } from '../../support/matchmaker/unnotified-rounds.ts';
 import { shareService } from '../../support/suite.ts';
-import { watchQueries } from '../../support/unnotified-rounds.ts';
 
 const muster = shareService();
 

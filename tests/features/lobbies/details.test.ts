@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { expectForeignLobbiesHidden } from '../../support/lobby-tenants.ts';
+import { expectForeignLobbiesHidden } from '../../support/lobbies/lobby-tenants.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();

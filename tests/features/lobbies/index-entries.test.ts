@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { setDisconnected } from '../../../src/features/lobbies/players-store.ts';
 import { openDatabase, type Tx } from '../../../src/platform/database/database.ts';
-import { createBareLobbies, permitBareLobbies, takeOneEach } from '../../support/bare-lobbies.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { createBareLobbies, permitBareLobbies, takeOneEach } from '../../support/lobbies/bare-lobbies.ts';
 import { countUpdates } from '../../support/updates.ts';
 
 test('lobbies: seats and departures in many of them write almost no index entries', async () => {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { createListing } from '../../../src/features/lobbies/listing.ts';
-import { selectCounted } from '../../../src/features/lobbies/views-store.ts';
+import { selectCounted } from '../../../src/features/lobbies/listing-store.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { openMatchmaker } from '../../support/matchmaker.ts';
+import { openMatchmaker } from '../../support/matchmaker/matchmaker.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();

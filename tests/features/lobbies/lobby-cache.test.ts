@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test';
 import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache.ts';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { after } from '../../../src/platform/clock.ts';
+import { holdResults } from '../../support/database/held-results.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { holdResults } from '../../support/held-results.ts';
-import { NO_AVOIDED_LOBBIES } from '../../support/lone-machine.ts';
+import { NO_AVOIDED_LOBBIES } from '../../support/machines/lone-machine.ts';
 import { shareService } from '../../support/suite.ts';
 
 const muster = shareService();

@@ -13,10 +13,10 @@ import { topics } from '../../../src/features/topics.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
 import { readVersions, touch } from '../../../src/platform/watch/versions.ts';
-import { createBareLobbies, permitBareLobbies, takeOneEach } from '../../support/bare-lobbies.ts';
-import { openTestDatabase } from '../../support/database.ts';
-import { NO_AVOIDED_LOBBIES } from '../../support/lone-machine.ts';
-import { countScans } from '../../support/table-scans.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { countScans } from '../../support/database/table-scans.ts';
+import { createBareLobbies, permitBareLobbies, takeOneEach } from '../../support/lobbies/bare-lobbies.ts';
+import { NO_AVOIDED_LOBBIES } from '../../support/machines/lone-machine.ts';
 
 let address: DatabaseAddress;
 let database: Database;

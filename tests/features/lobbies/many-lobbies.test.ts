@@ -6,9 +6,9 @@ import { type Database, openDatabase } from '../../../src/platform/database/data
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { copyLobbies } from '../../support/lobby-copies.ts';
+import { copyLobbies } from '../../support/lobbies/lobby-copies.ts';
+import { countQueries, openUnnotifiedRounds, requestSeat } from '../../support/matchmaker/unnotified-rounds.ts';
 import { shareService } from '../../support/suite.ts';
-import { countQueries, openUnnotifiedRounds, requestSeat } from '../../support/unnotified-rounds.ts';
 
 const MANY = IS_FULL_LENGTH ? 100_000 : CHANGES_MAX + PAGE_MAX;
 const FINDS = 100;

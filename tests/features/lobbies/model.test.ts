@@ -2,16 +2,16 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { createFixedClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { deploy } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
-import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker.ts';
-import { commands } from '../../support/matchmaker-commands.ts';
-import { VERSIONS, type VersionName } from '../../support/matchmaker-modes.ts';
-import { Oracle } from '../../support/matchmaker-oracle.ts';
-import { createRun } from '../../support/matchmaker-run.ts';
+import { type Matchmaker, OWN_REGION, openMatchmaker } from '../../support/matchmaker/matchmaker.ts';
+import { commands } from '../../support/matchmaker/matchmaker-commands.ts';
+import { VERSIONS, type VersionName } from '../../support/matchmaker/matchmaker-modes.ts';
+import { Oracle } from '../../support/matchmaker/matchmaker-oracle.ts';
+import { createRun } from '../../support/matchmaker/matchmaker-run.ts';
 import { openTestService } from '../../support/service.ts';
 
 /** CI runs all of them (MUSTER_TEST_LONG). */

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { createNamespaceSteps } from '../../../src/features/lobbies/upkeep/namespace-steps.ts';
 import { createTestClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
-import { LONE_MACHINE } from '../../support/lone-machine.ts';
-import { type Matchmaker, openMatchmaker, TIMES } from '../../support/matchmaker.ts';
+import { LONE_MACHINE } from '../../support/machines/lone-machine.ts';
+import { type Matchmaker, openMatchmaker, TIMES } from '../../support/matchmaker/matchmaker.ts';
 import { recordStart } from '../../support/record-start.ts';
 import { openTestService } from '../../support/service.ts';
 

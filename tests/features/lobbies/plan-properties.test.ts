@@ -5,8 +5,8 @@ import { planSeats } from '../../../src/features/lobbies/matchmaking/rounds/plan
 import type { SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { surplusLobbies } from '../../../src/features/lobbies/rules.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
-import { freeSeats, fullest, hasRoom, suits } from '../../support/matchmaking-rules.ts';
-import { searchOf } from '../../support/simulated-queue.ts';
+import { freeSeats, fullest, hasRoom, suits } from '../../support/matchmaker/matchmaking-rules.ts';
+import { searchOf } from '../../support/matchmaker/simulated-queue.ts';
 
 const NAMES = ['red', 'blue'] as const;
 const LOBBIES = ['one', 'two', 'three', 'four', 'five'] as const;

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { topics } from '../../../src/features/topics.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
+import { lockLobby } from '../../support/database/lobby-locks.ts';
 import type { TestGame } from '../../support/game.ts';
 import {
   connectGameServer,
@@ -10,7 +11,6 @@ import {
   makeControlledGame,
   seatOf,
 } from '../../support/game-server.ts';
-import { lockLobby } from '../../support/lobby-locks.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -8,8 +8,8 @@ import { type Database, openDatabase } from '../../../src/platform/database/data
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { TestGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
+import { requestSeat } from '../../support/matchmaker/unnotified-rounds.ts';
 import { shareService } from '../../support/suite.ts';
-import { requestSeat } from '../../support/unnotified-rounds.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { find, seatOf } from '../../support/game-server.ts';
 import { type Inspector, openInspector } from '../../support/inspector.ts';
-import { makeFullGame, openOtherProcess, placeOf, queueUp, type Waiter } from '../../support/queue.ts';
+import { makeFullGame, openOtherProcess, placeOf, queueUp, type Waiter } from '../../support/lobbies/queue.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -6,8 +6,8 @@ import { planRound } from '../../../src/features/lobbies/matchmaking/rounds/roun
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { openUnnotifiedCache, openUnnotifiedRounds, requestSeat } from '../../support/matchmaker/unnotified-rounds.ts';
 import { shareService } from '../../support/suite.ts';
-import { openUnnotifiedCache, openUnnotifiedRounds, requestSeat } from '../../support/unnotified-rounds.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const muster = shareService();

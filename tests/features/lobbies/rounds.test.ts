@@ -7,13 +7,18 @@ import { setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectLobby, setReady, stopLobby } from '../../../src/features/lobbies/store.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
-import { openChance } from '../../support/chance.ts';
 import type { TestGame } from '../../support/game.ts';
 import { UNLIMITED_CLIENT } from '../../support/game-limits.ts';
 import { connectGameServer, find, makeControlledGame, seatOf, waitForFirstLobby } from '../../support/game-server.ts';
-import { copyLobbies } from '../../support/lobby-copies.ts';
+import { copyLobbies } from '../../support/lobbies/lobby-copies.ts';
+import { openChance } from '../../support/matchmaker/chance.ts';
+import {
+  countQueries,
+  openUnnotifiedRounds,
+  requestSeat,
+  watchQueries,
+} from '../../support/matchmaker/unnotified-rounds.ts';
 import { shareService } from '../../support/suite.ts';
-import { countQueries, openUnnotifiedRounds, requestSeat, watchQueries } from '../../support/unnotified-rounds.ts';
 import { countUpdates } from '../../support/updates.ts';
 
 const muster = shareService();

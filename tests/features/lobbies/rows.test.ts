@@ -13,16 +13,16 @@ import { type Database, openDatabase, type Tx } from '../../../src/platform/data
 import { watched } from '../../../src/platform/http/route.ts';
 import { touch } from '../../../src/platform/watch/versions.ts';
 import { watchRows } from '../../../src/platform/watch/views.ts';
-import { permitBareLobbies } from '../../support/bare-lobbies.ts';
-import { openChance } from '../../support/chance.ts';
 import { connect, QUICK } from '../../support/client.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
+import { permitBareLobbies } from '../../support/lobbies/bare-lobbies.ts';
+import { openChance } from '../../support/matchmaker/chance.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { openSocketApp, type SocketApp } from '../../support/socket-app.ts';
 import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
+import { openSocketApp, type SocketApp } from '../../support/watch/socket-app.ts';
 
 describe('rows of lobbies: rules', () => {
   const lobby: fc.Arbitrary<ListedRow> = fc.record({

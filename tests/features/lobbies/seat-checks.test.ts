@@ -6,10 +6,10 @@ import { createNamespaceSteps } from '../../../src/features/lobbies/upkeep/names
 import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/upkeep/seat-checks.ts';
 import { after } from '../../../src/platform/clock.ts';
 import { type Database, type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
-import { createBareLobbies, permitBareLobbies } from '../../support/bare-lobbies.ts';
 import { createFixedClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
-import { lockLobby } from '../../support/lobby-locks.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { lockLobby } from '../../support/database/lobby-locks.ts';
+import { createBareLobbies, permitBareLobbies } from '../../support/lobbies/bare-lobbies.ts';
 
 const SEAT_MS = 120_000;
 const PLAYER_MS = 3_600_000;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type SQL, sql } from 'drizzle-orm';
 import { PgDialect } from 'drizzle-orm/pg-core';
+import { selectVisible } from '../../../src/features/lobbies/listing-store.ts';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { isAmong, isInUnlocked, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
 import { selectDue } from '../../../src/features/lobbies/upkeep/seat-checks-store.ts';
-import { selectVisible } from '../../../src/features/lobbies/views-store.ts';
 import { type Database, openDatabase, type Queries } from '../../../src/platform/database/database.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 
 const NOW = new Date();
 const ID = crypto.randomUUID();

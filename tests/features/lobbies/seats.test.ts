@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Api } from '../../support/api.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import type { TestGame } from '../../support/game.ts';
-import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/lobbies/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 
 const LOBBY_MAX = 10;

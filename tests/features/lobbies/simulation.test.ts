@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { openChance } from '../../support/chance.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
-import { simulate } from '../../support/lobby-simulation.ts';
+import { openChance } from '../../support/matchmaker/chance.ts';
+import { simulate } from '../../support/matchmaker/lobby-simulation.ts';
 
 const SEEDS = IS_FULL_LENGTH ? 2_000 : 200;
 const STEPS = 500;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { selectHistory, selectWithin } from '../../../src/features/lobbies/listing-store.ts';
 import { type LobbyUpdate, updateLobbies } from '../../../src/features/lobbies/store.ts';
-import { selectHistory, selectWithin } from '../../../src/features/lobbies/views-store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';
 import { connectGameServer, find, type GameServer, makeControlledGame, seatOf } from '../../support/game-server.ts';

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { combineVisits } from '../../../src/features/lobbies/developers/developer-api.ts';
+import { selectLeft } from '../../../src/features/lobbies/listing-store.ts';
 import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
-import { selectLeft } from '../../../src/features/lobbies/views-store.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { expectForeignLobbiesHidden } from '../../support/lobby-tenants.ts';
+import { expectForeignLobbiesHidden } from '../../support/lobbies/lobby-tenants.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 
 const muster = shareService();

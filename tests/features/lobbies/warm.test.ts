@@ -4,7 +4,7 @@ import { missingLobbies, type WarmPool } from '../../../src/features/lobbies/rul
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { deploy, makeGame, setLimits, type TestGame } from '../../support/game.ts';
 import { connectGameServer, makeControlledGame } from '../../support/game-server.ts';
-import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/lobbies/room.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -3,7 +3,7 @@ import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { listServers, makeGame } from '../../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { machineIdOf, machinesOf } from '../../support/machines.ts';
+import { machineIdOf, machinesOf } from '../../support/machines/machines.ts';
 import { makeGuest } from '../../support/people.ts';
 import { serversOf, startedBy } from '../../support/servers.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../support/service.ts';

@@ -5,8 +5,8 @@ import { endWithMachine } from '../../../src/features/servers/lost-machine.ts';
 import { assignServer, insertServer } from '../../../src/features/servers/store.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { shareService } from '../../support/suite.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 const MOMENTS = 200;
 const PROCESSES = 3;

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import * as store from '../../../src/features/machines/store.ts';
-import { machineIdOf } from '../../support/machines.ts';
+import { machineIdOf } from '../../support/machines/machines.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

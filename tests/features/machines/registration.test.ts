@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { cp, rm } from 'node:fs/promises';
 import { StartError } from '../../../src/platform/errors.ts';
-import { machineIdOf, machinesOf } from '../../support/machines.ts';
+import { machineIdOf, machinesOf } from '../../support/machines/machines.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { makeDataDirectory, openTestService } from '../../support/service.ts';
 

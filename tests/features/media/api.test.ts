@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { gamePicture, type PicturePaths, PNG, uploadPicture } from '../../support/hub/pictures.ts';
+import { openSmallS3 } from '../../support/objects/small-s3.ts';
 import { makeGuest } from '../../support/people.ts';
-import { gamePicture, type PicturePaths, PNG, uploadPicture } from '../../support/pictures.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { openSmallS3 } from '../../support/small-s3.ts';
 
 let opened: TestService;
 let game: TestGame;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { makeGame } from '../../support/game.ts';
+import { gamePicture, groupPicture, OWN_PICTURE, type PicturePaths } from '../../support/hub/pictures.ts';
 import { makeGuest } from '../../support/people.ts';
-import { gamePicture, groupPicture, OWN_PICTURE, type PicturePaths } from '../../support/pictures.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 

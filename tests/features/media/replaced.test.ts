@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { gamePicture, groupPicture, OWN_PICTURE, uploadPicture } from '../../support/hub/pictures.ts';
 import { makeGuest } from '../../support/people.ts';
-import { gamePicture, groupPicture, OWN_PICTURE, uploadPicture } from '../../support/pictures.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

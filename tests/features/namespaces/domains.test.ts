@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm';
 import { createReservedHosts } from '../../../src/features/namespaces/domain-rules.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { Answer } from '../../support/api.ts';
-import { type NameServer, openNameServer } from '../../support/name-server.ts';
+import { type NameServer, openNameServer } from '../../support/network/name-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { makeShownSite, type ShownSite } from '../../support/site-visits.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { VERSION } from '../../../src/platform/version.ts';
 import { join as joinLobby, makeControlledGame } from '../../support/game-server.ts';
-import { makeFullGame, queueUp } from '../../support/queue.ts';
+import { makeFullGame, queueUp } from '../../support/lobbies/queue.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -6,9 +6,9 @@ import { selectLoad } from '../../../src/features/operator/store.ts';
 import { RELEASE } from '../../../src/platform/version.ts';
 import { makeGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
-import { machineIdOf } from '../../support/machines.ts';
+import { makeFullGame, queueUp } from '../../support/lobbies/queue.ts';
+import { machineIdOf } from '../../support/machines/machines.ts';
 import { makeGuest } from '../../support/people.ts';
-import { makeFullGame, queueUp } from '../../support/queue.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -63,7 +63,7 @@ describe('the service, for its operator', () => {
     const script = `
       import { openSync } from 'node:fs';
       import { writeMetrics } from '${sources}/features/operator/metrics.ts';
-      import { createOwnLimits } from '${sources}/features/operator/own-limits.ts';
+      import { createOwnLimits } from '${sources}/features/operator/process-limits.ts';
       import { createSamples } from '${sources}/features/operator/samples.ts';
       const readLimits = createOwnLimits();
       const has_room = readLimits().some(({ name }) => name === 'memory_bytes');

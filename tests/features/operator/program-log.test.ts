@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { openExternalDatabase } from '../../support/database.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
 import { makeHome } from '../../support/program.ts';
 
 test('the log of the service has the start of its program, whatever is written to stderr', async () => {

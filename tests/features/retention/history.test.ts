@@ -8,12 +8,12 @@ import type { InUse } from '../../../src/features/servers/retention-store.ts';
 import { type Database, LOCKS, openDatabase } from '../../../src/platform/database/database.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
 import { createFixedClock } from '../../support/clock.ts';
+import { countScans } from '../../support/database/table-scans.ts';
 import type { TestGame } from '../../support/game.ts';
 import { copyHistory, countHistory, removeHistory } from '../../support/history.ts';
-import { makeRoomGame, READY_SOURCE } from '../../support/room.ts';
+import { makeRoomGame, READY_SOURCE } from '../../support/lobbies/room.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
-import { countScans } from '../../support/table-scans.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const HOUR_MS = 3_600_000;

@@ -8,16 +8,16 @@ import { isAbove, measureDisk } from '../../../src/features/servers/runtimes/dis
 import type { DiskUse } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
-import { removeFolder } from '../../../src/platform/folder-removal.ts';
-import { readNames } from '../../../src/platform/libc.ts';
+import { removeFolder } from '../../../src/platform/system/folder-removal.ts';
+import { readNames } from '../../../src/platform/system/libc.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { nestFolders } from '../../support/nested-folders.ts';
-import { IS_ROOT, NO_DISK_LIMIT } from '../../support/runtimes.ts';
+import { IS_ROOT, NO_DISK_LIMIT } from '../../support/runtimes/runtimes.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 /** Making 100,000 files takes a while on a busy machine. */
 const END_WITHIN_MS = 150_000;

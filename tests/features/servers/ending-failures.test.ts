@@ -8,8 +8,13 @@ import { selectServerById } from '../../../src/features/servers/store.ts';
 import type { PlacedServer } from '../../../src/features/servers/tables.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { makeGame } from '../../support/game.ts';
+import {
+  createEndedRuntime,
+  idsOf,
+  killAtOnce,
+  openSimulatedMachine,
+} from '../../support/matchmaker/simulated-machine.ts';
 import { readerOf, shareServerLogs } from '../../support/server-logs.ts';
-import { createEndedRuntime, idsOf, killAtOnce, openSimulatedMachine } from '../../support/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -2,8 +2,8 @@ import { beforeAll, expect, test } from 'bun:test';
 import type { Observation } from '../../../src/features/servers/runtimes/runtime.ts';
 import { selectServerById, setFailed } from '../../../src/features/servers/store.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/matchmaker/simulated-machine.ts';
 import { textsOf } from '../../support/server-logs.ts';
-import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
 
 const FAILURE = 'the server took port 8080, which belongs to the service: listen on the port in PORT_<label> instead';

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { openDatabaseAdmin } from '../../support/database/read-only.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
-import { openDatabaseAdmin } from '../../support/read-only.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';

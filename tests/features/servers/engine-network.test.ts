@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { forwardApi } from '../../../src/features/servers/runtimes/engine/engine-network.ts';
-import { holdConnections } from '../../support/held-connections.ts';
+import { holdConnections } from '../../support/network/held-connections.ts';
 import { waitFor } from '../../support/wait.ts';
 
 describe('the address of the API for containers of an engine', () => {

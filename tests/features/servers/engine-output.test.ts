@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { followOutput } from '../../../src/features/servers/runtimes/engine/output-follower.ts';
-import { createOutputFiles } from '../../../src/features/servers/runtimes/process/output-files.ts';
+import { createOutputFiles } from '../../../src/features/servers/runtimes/output/output-files.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'muster-engine-output-'));

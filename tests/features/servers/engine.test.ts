@@ -7,8 +7,17 @@ import type { EngineRuntimeOptions } from '../../../src/features/servers/runtime
 import type { StartOrder } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServerPort } from '../../../src/features/servers/tables.ts';
 import { forEachAtOnce } from '../../../src/platform/pacing.ts';
-import { IMAGE_USER, makeImage, packImage } from '../../support/containers.ts';
-import { openExternalDatabase } from '../../support/database.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
+import { IS_FULL_LENGTH } from '../../support/full-length.ts';
+import { makeGame, uploadBuild } from '../../support/game.ts';
+import { expectDocumented } from '../../support/isolation/documented.ts';
+import { LEVELS } from '../../support/isolation/levels.ts';
+import { probe } from '../../support/isolation/probing.ts';
+import { countDescriptors, countZombies, groupsOf, mountsIn } from '../../support/leftovers.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
+import { findProcessesOf } from '../../support/processes.ts';
+import { makeHome } from '../../support/program.ts';
+import { IMAGE_USER, makeImage, packImage } from '../../support/runtimes/containers.ts';
 import {
   ENGINES,
   inspect,
@@ -19,21 +28,12 @@ import {
   runtimeOf,
   startEngine,
   type TestEngine,
-} from '../../support/engines.ts';
-import { IS_FULL_LENGTH } from '../../support/full-length.ts';
-import { makeGame, uploadBuild } from '../../support/game.ts';
-import { expectDocumented } from '../../support/isolation/documented.ts';
-import { LEVELS } from '../../support/isolation/levels.ts';
-import { probe } from '../../support/isolation/probing.ts';
-import { countDescriptors, countZombies, groupsOf, mountsIn } from '../../support/leftovers.ts';
-import { findProcessesOf } from '../../support/processes.ts';
-import { makeHome } from '../../support/program.ts';
-import { describeRuntime } from '../../support/runtime-suite.ts';
-import { NO_DISK_LIMIT, openTestRuntime, type TestRuntime } from '../../support/runtimes.ts';
+} from '../../support/runtimes/engines.ts';
+import { describeRuntime } from '../../support/runtimes/runtime-suite.ts';
+import { NO_DISK_LIMIT, openTestRuntime, type TestRuntime } from '../../support/runtimes/runtimes.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService } from '../../support/service.ts';
 import { packTar, type TarEntry } from '../../support/tar.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** Containers that start and end in a row, and how many of them at one time. */
@@ -275,10 +275,13 @@ for (const name of ENGINES) {
         'starts once, also if the service is killed %d ms after it began to start it',
         async (delay_ms) => {
           const order = await opened.orderOf('echo started; exec sleep 600');
-          const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../support/engine-starter.ts')], {
-            stdin: new Blob([JSON.stringify({ socket: engine.socket, options: optionsIn(opened.directory), order })]),
-            stdout: 'pipe',
-          });
+          const child = Bun.spawn(
+            [process.execPath, join(import.meta.dir, '../../support/runtimes/engine-starter.ts')],
+            {
+              stdin: new Blob([JSON.stringify({ socket: engine.socket, options: optionsIn(opened.directory), order })]),
+              stdout: 'pipe',
+            },
+          );
           await child.stdout.getReader().read();
           await Bun.sleep(delay_ms);
           child.kill('SIGKILL');

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { openCgroups } from '../../../src/platform/cgroups.ts';
-import { openExternalDatabase } from '../../support/database.ts';
+import { openCgroups } from '../../../src/platform/system/cgroups.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { type Home, makeHome } from '../../support/program.ts';
-import { IS_ROOT } from '../../support/runtimes.ts';
+import { IS_ROOT } from '../../support/runtimes/runtimes.ts';
 import { serversOf } from '../../support/servers.ts';
 
 /** The user of a service without root and without control groups of its own. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { sessionOf } from '../../../src/platform/processes.ts';
-import { openExternalDatabase } from '../../support/database.ts';
+import { sessionOf } from '../../../src/platform/system/processes.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
 import { makeGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';

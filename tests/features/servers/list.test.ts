@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { countByStatus, selectWindow } from '../../../src/features/servers/rows-store.ts';
 import { selectServers } from '../../../src/features/servers/store.ts';
+import { countReadRows } from '../../support/database/table-scans.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { copyServer } from '../../support/server-copies.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
-import { countReadRows } from '../../support/table-scans.ts';
 
 /** More than a page has. */
 const LARGE_SERVERS = 70;

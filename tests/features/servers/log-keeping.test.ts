@@ -11,10 +11,10 @@ import {
   type ReadOutput,
 } from '../../../src/features/servers/logs/logs.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { countReadRows } from '../../support/database/table-scans.ts';
 import { readerOf, shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { waitForEndEvent } from '../../support/servers.ts';
 import { shareService } from '../../support/suite.ts';
-import { countReadRows } from '../../support/table-scans.ts';
 
 const MIB = 1024 ** 2;
 /** A file system whose files may be longer than any offset that can be read. */

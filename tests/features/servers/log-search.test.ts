@@ -5,14 +5,14 @@ import { findLines } from '../../../src/features/servers/logs/log-lines.ts';
 import { createLogReading } from '../../../src/features/servers/logs/log-reading.ts';
 import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import { removeEnded } from '../../../src/features/servers/retention.ts';
-import { signalProcess } from '../../../src/platform/processes.ts';
+import { signalProcess } from '../../../src/platform/system/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { shareServerLogs, textsOf } from '../../support/server-logs.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
-import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
+import { openSocket } from '../../support/watch/socket.ts';
 
 const muster = shareService({ MUSTER_WATCH_HOLD_MS: '1000' });
 const { makeLog } = shareServerLogs(muster);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { takeLines } from '../../../src/features/servers/logs/log-lines.ts';
 import { countLinesBefore, packTimes, timeLines, timesOf } from '../../../src/features/servers/logs/log-times.ts';
-import { createOutputFiles } from '../../../src/features/servers/runtimes/process/output-files.ts';
+import { createOutputFiles } from '../../../src/features/servers/runtimes/output/output-files.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'muster-log-times-'));
 afterAll(() => rmSync(directory, { recursive: true }));

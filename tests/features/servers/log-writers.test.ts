@@ -3,9 +3,9 @@ import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import type { OutputQuery } from '../../../src/features/servers/runtimes/runtime.ts';
 import { assignServer, insertServer } from '../../../src/features/servers/store.ts';
 import { makeGame, uploadScript } from '../../support/game.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { textsOf } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 const muster = shareService();
 const LINES = ['one', 'two', 'three', 'four', 'five', 'six'];

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
 import { serversOf, startedBy, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { outcomeOf } from '../../support/suite.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 
 const ROOM = 3;
 

@@ -3,10 +3,10 @@ import type { PlacementMachine } from '../../../src/features/servers/placement/p
 import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { createPlacingMachine } from '../../support/placing-machine.ts';
+import { createPlacingMachine } from '../../support/machines/placing-machine.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 const muster = shareService();
 

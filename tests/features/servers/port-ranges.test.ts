@@ -4,7 +4,7 @@ import type { Observation } from '../../../src/features/servers/runtimes/runtime
 import { selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerPort, ServerRow } from '../../../src/features/servers/tables.ts';
 import { makeGame } from '../../support/game.ts';
-import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/simulated-machine.ts';
+import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/matchmaker/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

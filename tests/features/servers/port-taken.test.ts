@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { openExternalDatabase } from '../../support/database.ts';
+import { openExternalDatabase } from '../../support/database/database.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
+import type { TcpProxy } from '../../support/network/tcp-proxy.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../support/program.ts';
-import { IS_ROOT } from '../../support/runtimes.ts';
+import { IS_ROOT } from '../../support/runtimes/runtimes.ts';
 import { serversOf } from '../../support/servers.ts';
-import type { TcpProxy } from '../../support/tcp-proxy.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TAKEN = 'this is the game server';

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { claimPorts } from '../../../src/commands/test/ports.ts';
 import { findFreePorts } from '../../../src/features/servers/placement/free-ports.ts';
 import { makeGame } from '../../support/game.ts';
+import { claimTestPorts, findFreePort } from '../../support/network/test-ports.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
-import { claimTestPorts, findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const NONE: ReadonlySet<number> = new Set();

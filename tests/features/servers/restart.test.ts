@@ -3,11 +3,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
-import { identifyProcess, signalProcess } from '../../../src/platform/processes.ts';
+import { identifyProcess, signalProcess } from '../../../src/platform/system/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService, type RestartableService } from '../../support/restart.ts';
-import { orderOf, PROCESS_RUNTIMES } from '../../support/runtimes.ts';
+import { orderOf, PROCESS_RUNTIMES } from '../../support/runtimes/runtimes.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -6,14 +6,14 @@ import { planRestart } from '../../../src/features/servers/restarts.ts';
 import { assignServer, destroyServer, insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { signalProcess } from '../../../src/platform/processes.ts';
+import { signalProcess } from '../../../src/platform/system/processes.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { findProcessesOf } from '../../support/processes.ts';
 import { openRestartableService } from '../../support/restart.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { serversOf, uploadShell, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 /** Times that an end is recorded by two processes while it is requested, in different orders. */
 const ROUNDS = 60;

@@ -1,4 +1,4 @@
-import { describeRuntime } from '../../support/runtime-suite.ts';
-import { RUNTIMES } from '../../support/runtimes.ts';
+import { describeRuntime } from '../../support/runtimes/runtime-suite.ts';
+import { RUNTIMES } from '../../support/runtimes/runtimes.ts';
 
 for (const kind of RUNTIMES) describeRuntime(kind);

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { combineRuntimes } from '../../../src/features/servers/runtimes/combined-runtime.ts';
 import type { Isolation, Runtime } from '../../../src/features/servers/runtimes/runtime.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
-import { NO_DISK_LIMIT, openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
-import { killAtOnce } from '../../support/simulated-machine.ts';
+import { killAtOnce } from '../../support/matchmaker/simulated-machine.ts';
+import { NO_DISK_LIMIT, openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const FULL: Isolation = { level: 'full', missing: [] };

@@ -7,16 +7,16 @@ import { type Database, openDatabase } from '../../../src/platform/database/data
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { LONE_MACHINE } from '../../support/lone-machine.ts';
+import { LONE_MACHINE } from '../../support/machines/lone-machine.ts';
+import { claimTestPorts } from '../../support/network/test-ports.ts';
 import { findProcessesOf, findServerProcesses } from '../../support/processes.ts';
-import { HOST, openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { HOST, openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes/runtimes.ts';
+import { createSlowRuntime, type SlowRuntime } from '../../support/runtimes/slow-runtime.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { textsOf } from '../../support/server-logs.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
-import { createSlowRuntime, type SlowRuntime } from '../../support/slow-runtime.ts';
 import { shareService } from '../../support/suite.ts';
-import { claimTestPorts } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 const NODE = { node_id: crypto.randomUUID(), datacenter_id: crypto.randomUUID(), api_url: 'http://127.0.0.1:8080' };
 const MINUTE_MS = 60_000;

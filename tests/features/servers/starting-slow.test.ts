@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeGame } from '../../support/game.ts';
+import { openSmallS3 } from '../../support/objects/small-s3.ts';
 import { serversOf, startedBy, uploadShell } from '../../support/servers.ts';
 import { openTestService } from '../../support/service.ts';
-import { openSmallS3 } from '../../support/small-s3.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** More than start at one time. */

@@ -6,13 +6,13 @@ import { insertServer, selectOnMachine } from '../../../src/features/servers/sto
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
-import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes.ts';
+import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/matchmaker/simulated-machine.ts';
+import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../support/runtimes/runtimes.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { textsOf } from '../../support/server-logs.ts';
 import { openServiceTokens } from '../../support/service-tokens.ts';
-import { createEndedRuntime, idsOf, openSimulatedMachine } from '../../support/simulated-machine.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 const muster = shareService();
 const opened = new AsyncDisposableStack();

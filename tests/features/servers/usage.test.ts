@@ -13,9 +13,9 @@ import {
 } from '../../../src/features/servers/usage/usage-samples-store.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
-import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
+import { openSocket } from '../../support/watch/socket.ts';
 
 const muster = shareService();
 let game: TestGame;

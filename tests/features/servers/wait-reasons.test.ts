@@ -4,11 +4,11 @@ import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import { servers } from '../../../src/features/servers/tables.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { createPlacingMachine } from '../../support/placing-machine.ts';
+import { createPlacingMachine } from '../../support/machines/placing-machine.ts';
+import { waitingServer } from '../../support/runtimes/waiting-server.ts';
 import { textsOf } from '../../support/server-logs.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
-import { waitingServer } from '../../support/waiting-server.ts';
 
 const FULL = expect.stringContaining('each machine of this region runs its maximum of servers');
 /** Machines that find a reason at one time: more than attempts to add a line to one log. */

@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
-import { openSocket } from '../../support/socket.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
+import { openSocket } from '../../support/watch/socket.ts';
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeGame, type TestGame } from '../../support/game.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+import { sendRaw } from '../../support/network/raw-http.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
 

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import { sha256 } from '../../support/digest.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
+import { sha256 } from '../../support/objects/digest.ts';
 import { showSite } from '../../support/site.ts';
 import { shareService } from '../../support/suite.ts';
 import { completion, type PartRequest, sendPart } from '../../support/uploads.ts';

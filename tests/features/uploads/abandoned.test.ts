@@ -15,7 +15,7 @@ import type { Objects } from '../../../src/platform/objects/objects.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { readVersions } from '../../../src/platform/watch/versions.ts';
 import { createTestClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
 

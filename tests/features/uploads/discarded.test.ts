@@ -11,9 +11,9 @@ import type { Objects } from '../../../src/platform/objects/objects.ts';
 import { createPresigner } from '../../../src/platform/objects/presign.ts';
 import { openS3Objects } from '../../../src/platform/objects/s3.ts';
 import { createTestClock } from '../../support/clock.ts';
-import { openTestDatabase } from '../../support/database.ts';
+import { openTestDatabase } from '../../support/database/database.ts';
+import { listBucket, openTestBucket, TEST_S3 } from '../../support/objects/s3.ts';
 import { rejectionOf } from '../../support/refusal.ts';
-import { listBucket, openTestBucket, TEST_S3 } from '../../support/s3.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const KIND = 'identity_avatar';

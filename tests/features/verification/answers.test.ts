@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test';
 import { find, join, makeControlledGame, receiptOf } from '../../support/game-server.ts';
+import { findFreePort } from '../../support/network/test-ports.ts';
 import { openProvider } from '../../support/provider.ts';
 import { openTestService } from '../../support/service.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
-import { findFreePort } from '../../support/test-ports.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const provider = openProvider();

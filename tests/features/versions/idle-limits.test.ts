@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { makeGame } from '../../support/game.ts';
-import { openMatchmaker } from '../../support/matchmaker.ts';
+import { openMatchmaker } from '../../support/matchmaker/matchmaker.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 

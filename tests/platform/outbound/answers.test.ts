@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
-import { hostileTargets } from '../../support/hostile-target.ts';
-import { answerText, answerWith, listenAt } from '../../support/listener.ts';
+import { hostileTargets } from '../../support/network/hostile-target.ts';
+import { answerText, answerWith, listenAt } from '../../support/network/listener.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
-import { answerText, answerWith, listenAt, onRequest } from '../../support/listener.ts';
+import { answerText, answerWith, listenAt, onRequest } from '../../support/network/listener.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 import { waitFor } from '../../support/wait.ts';
 

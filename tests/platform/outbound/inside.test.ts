@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { isPublicAddress, toBareHost } from '../../../src/platform/outbound/addresses.ts';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
-import { answerText, answerWith, type Listener, listenAt } from '../../support/listener.ts';
-import { openNameServer } from '../../support/name-server.ts';
+import { answerText, answerWith, type Listener, listenAt } from '../../support/network/listener.ts';
+import { openNameServer } from '../../support/network/name-server.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 
 // Reachable only from this machine: a listener on each loopback address, with the same port. No request may reach it.

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createServer, type TLSSocket } from 'node:tls';
 import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
 import { AUTHORITY, CERTIFICATE, CERTIFICATE_KEY } from '../../support/certificates.ts';
-import { answerText, answerWith, listenAt } from '../../support/listener.ts';
+import { answerText, answerWith, listenAt } from '../../support/network/listener.ts';
 import { rejectionOf } from '../../support/refusal.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };

@@ -1,8 +1,8 @@
 import { chown } from 'node:fs/promises';
-import { openCgroups, removeGroup } from '../../../src/platform/cgroups.ts';
-import { WITHOUT_CONTAINERS } from '../containers.ts';
-import { ENGINES, type EngineName, reasonWithoutEngine } from '../engines.ts';
-import { IS_ROOT } from '../runtimes.ts';
+import { openCgroups, removeGroup } from '../../../src/platform/system/cgroups.ts';
+import { WITHOUT_CONTAINERS } from '../runtimes/containers.ts';
+import { ENGINES, type EngineName, reasonWithoutEngine } from '../runtimes/engines.ts';
+import { IS_ROOT } from '../runtimes/runtimes.ts';
 
 /** The user of services that are not root. */
 export const USER_ID = 64_322;

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'nod
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { listBunFiles, packImage } from '../containers.ts';
 import { makeGame, type TestGame, uploadBuild, uploadScript } from '../game.ts';
 import { makeHome, type Program } from '../program.ts';
+import { listBunFiles, packImage } from '../runtimes/containers.ts';
 import { serversOf, uploadShell } from '../servers.ts';
 import { waitFor } from '../wait.ts';
 import { delegateGroups, type Level, USER_ID } from './levels.ts';

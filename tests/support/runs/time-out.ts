@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { openTestDatabase } from '../database.ts';
+import { openTestDatabase } from '../database/database.ts';
 
 // A run of tests for journeys/test-runs.test.ts: the second test times out, with a process that it has spawned.
 

@@ -2,7 +2,7 @@ import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Extract, extract, type Header } from 'tar-stream';
 import { assert, ServiceError } from '../../../platform/errors.ts';
-import { systemCodeOf } from '../../../platform/system-errors.ts';
+import { systemCodeOf } from '../../../platform/system/system-errors.ts';
 import { createDecompressor, MAGIC_BYTES } from './compression.ts';
 
 /**

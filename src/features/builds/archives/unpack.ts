@@ -1,7 +1,7 @@
 import { mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Header } from 'tar-stream';
-import { hasErrorCode } from '../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../platform/system/system-errors.ts';
 import {
   asBytes,
   changedAt,

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncTree } from '../../../platform/durable.ts';
 import { StartError } from '../../../platform/errors.ts';
+import { syncTree } from '../../../platform/system/durable.ts';
 import { InvalidBuild } from '../archives/tar-reader.ts';
 import { unpackImage } from './container-builds.ts';
 

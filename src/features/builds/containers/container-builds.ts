@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { IMAGE_ARCHITECTURE } from '../../../platform/architecture.ts';
+import { IMAGE_ARCHITECTURE } from '../../../platform/system/architecture.ts';
 import { JSON_BYTES_MAX, parseJson, TarFiles } from '../archives/tar-files.ts';
 import {
   asBytes,

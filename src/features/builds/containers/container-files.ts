@@ -1,6 +1,6 @@
 import { lstat, mkdir, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasErrorCode } from '../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../platform/system/system-errors.ts';
 import { checkEntryCount, invalid, quote, type UnpackCount, type UnpackLimits } from '../archives/tar-reader.ts';
 
 /** As many links as Linux follows in one path. */

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { chmod, lchown, link, mkdir, open, readdir, symlink } from 'node:fs/promises';
 import type { Header } from 'tar-stream';
-import { hasErrorCode } from '../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../platform/system/system-errors.ts';
 import {
   asBytes,
   changedAt,

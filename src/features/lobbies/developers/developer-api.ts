@@ -7,10 +7,10 @@ import type { NamespaceScope, Namespaces } from '../../namespaces/namespaces.ts'
 import type { Servers } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
 import type { Versions } from '../../versions/versions.ts';
+import * as store from '../listing-store.ts';
 import type { Stopping } from '../stopping.ts';
 import { type LobbyWithoutState, selectLobby } from '../store.ts';
 import type { LobbyRow, PlayerRow } from '../tables.ts';
-import * as store from '../views-store.ts';
 import { type LobbyDetails, toLobbyDetails } from './details-wire.ts';
 import type { HistoryLobby, LiveLobby } from './developer-wire.ts';
 import { toHistoryLobby, toLiveLobby } from './developer-wire.ts';

@@ -1,5 +1,6 @@
 import type { AddressClasses } from '../../../platform/address-classes.ts';
 import { assert } from '../../../platform/errors.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Captcha } from '../../captcha/captcha.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
@@ -11,7 +12,6 @@ import { type ChoicesDependencies, listChoices } from './choices.ts';
 import { toClient } from './clients.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { CreatePlanned } from './new-lobbies/create-lobbies.ts';
-import { omitUndefined } from './omit-undefined.ts';
 import type { ReceiptSubject } from './receipts/receipt-draft.ts';
 import type { Receipts } from './receipts/receipts.ts';
 import { checkCreate, cutTags } from './request-checks.ts';

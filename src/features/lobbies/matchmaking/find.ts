@@ -1,10 +1,10 @@
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 import type { FindBody, JoinAnswer } from '../wire.ts';
 import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
 import { CheckedFind, type CheckedFindDependencies } from './checked-find.ts';
 import { requireNamespace } from './current-version.ts';
-import { omitUndefined } from './omit-undefined.ts';
 import type { Queue } from './queue/queue.ts';
 import type { ReceiptSubject } from './receipts/receipt-draft.ts';
 import type { Receipts } from './receipts/receipts.ts';

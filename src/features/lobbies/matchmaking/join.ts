@@ -1,5 +1,6 @@
 import type { AddressClasses } from '../../../platform/address-classes.ts';
 import { ServiceError } from '../../../platform/errors.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { Captcha } from '../../captcha/captcha.ts';
 import { normalizeCode } from '../../codes.ts';
@@ -14,7 +15,6 @@ import { createCaptchaGate } from './captcha-gate.ts';
 import { toClient } from './clients.ts';
 import { requireNamespace } from './current-version.ts';
 import type { LobbyCache } from './lobby-cache/lobby-cache.ts';
-import { omitUndefined } from './omit-undefined.ts';
 import type { ReceiptDraft, ReceiptSubject } from './receipts/receipt-draft.ts';
 import type { Receipts } from './receipts/receipts.ts';
 import { checkAction } from './request-checks.ts';

@@ -1,5 +1,5 @@
 import { pace } from '../../../platform/pacing.ts';
-import { allAddresses, isFreePort } from '../../../platform/tcp-ports.ts';
+import { allAddresses, isFreePort } from '../../../platform/system/tcp-ports.ts';
 
 /**
  * Returns free ports of a range, from a random one on. Skips the `unavailable` ones, and those that another program uses at

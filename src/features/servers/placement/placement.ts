@@ -18,8 +18,8 @@ import {
 import type { Runtime, ServerResources } from '../runtimes/runtime.ts';
 import * as store from '../store.ts';
 import type { PlacedServer, Room, WaitReason } from '../tables.ts';
+import { findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './fair-shares.ts';
 import { findFreePorts } from './free-ports.ts';
-import { findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './turns.ts';
 import { createWaitReasons } from './wait-reasons.ts';
 import * as waitingStore from './waiting-store.ts';
 

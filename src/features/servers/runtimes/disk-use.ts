@@ -1,9 +1,9 @@
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, type Stats } from 'node:fs';
 import { open, stat, statfs } from 'node:fs/promises';
-import { readNames } from '../../../platform/libc.ts';
 import { pace } from '../../../platform/pacing.ts';
-import { listOpenFiles } from '../../../platform/processes.ts';
-import { hasErrorCode } from '../../../platform/system-errors.ts';
+import { readNames } from '../../../platform/system/libc.ts';
+import { listOpenFiles } from '../../../platform/system/processes.ts';
+import { hasErrorCode } from '../../../platform/system/system-errors.ts';
 import type { DiskUse } from './runtime.ts';
 
 const BLOCK_BYTES = 512;

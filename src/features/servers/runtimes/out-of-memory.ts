@@ -1,4 +1,4 @@
-import { findExhaustedMemory } from '../../../platform/cgroups.ts';
+import { findExhaustedMemory } from '../../../platform/system/cgroups.ts';
 
 interface ServerMemory {
   /** The directories of the server's control group. */

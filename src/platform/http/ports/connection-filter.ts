@@ -1,6 +1,6 @@
 import { ptr } from 'bun:ffi';
-import { libc } from '../../libc.ts';
 import { parseAddress } from '../../networks.ts';
+import { libc } from '../../system/libc.ts';
 
 /** A filter has two steps for each network of IPv4 and five for one of IPv6; the kernel accepts 4,096. */
 const NETWORKS_MAX = 256;

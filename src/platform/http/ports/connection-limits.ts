@@ -1,7 +1,7 @@
 import type { Events } from '../../events.ts';
 import { type Loop, startLoop } from '../../loop.ts';
 import { createMachineAddressCheck, createNetworkCheck, type Network, normalizeAddress } from '../../networks.ts';
-import { clientKey, readConnectionUsers } from '../../tcp-ports.ts';
+import { clientKey, readConnectionUsers } from '../../system/tcp-ports.ts';
 import { refuseNetworks } from './connection-filter.ts';
 import { readConnectionsInUse } from './connections-in-use.ts';
 import {

@@ -4,7 +4,7 @@ import type { Serve, Server, WebSocketHandler } from 'bun';
 import { assert, StartError } from '../../errors.ts';
 import { parseAddress, toUrlHost } from '../../networks.ts';
 import type { SocketHandler } from '../../socket/socket-handlers.ts';
-import { hasErrorCode } from '../../system-errors.ts';
+import { hasErrorCode } from '../../system/system-errors.ts';
 import { orAborted } from '../../timeouts.ts';
 import { holdPort, type PortHold } from './port-hold.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { assert } from '../../errors.ts';
-import { libc } from '../../libc.ts';
 import { pace } from '../../pacing.ts';
+import { libc } from '../../system/libc.ts';
 
 /** The address of one end of a socket. */
 interface SocketAddress {

@@ -1,9 +1,9 @@
 import { ptr, read } from 'bun:ffi';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { isShortOfSpace } from '../../disk-space.ts';
 import { assert } from '../../errors.ts';
-import { libc } from '../../libc.ts';
 import { parseAddress } from '../../networks.ts';
+import { isShortOfSpace } from '../../system/disk-space.ts';
+import { libc } from '../../system/libc.ts';
 import {
   identifyProcess,
   isRunning,
@@ -12,7 +12,7 @@ import {
   readUserIds,
   readVariable,
   signalProcess,
-} from '../../processes.ts';
+} from '../../system/processes.ts';
 
 /** A port that stays the service's while the service is stopped. */
 export interface PortHold {

@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { findContainerPrograms } from '../../../../src/features/servers/runtimes/container/container-programs.ts';
 import { openContainers } from '../../../../src/features/servers/runtimes/container/containers.ts';
-import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { COMBINED_RUNTIME, openTestRuntime, type StartedServer, type TestRuntime } from '../../../support/runtimes.ts';
+import { makeImage, WITHOUT_CONTAINERS } from '../../../support/runtimes/containers.ts';
+import {
+  COMBINED_RUNTIME,
+  openTestRuntime,
+  type StartedServer,
+  type TestRuntime,
+} from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 describe.skipIf(WITHOUT_CONTAINERS !== undefined)('a machine that runs processes and containers', () => {

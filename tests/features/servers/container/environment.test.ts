@@ -2,10 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createProcessTrees, MARK } from '../../../../src/features/servers/runtimes/process/process-trees.ts';
-import { findProcessesByEnvironment } from '../../../../src/platform/processes.ts';
-import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { CONTAINER_RUNTIME, NO_DISK_LIMIT, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { createProcessTrees, MARK } from '../../../../src/features/servers/runtimes/linux/process-trees.ts';
+import { findProcessesByEnvironment } from '../../../../src/platform/system/processes.ts';
+import { IMAGE_USER, makeImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/runtimes/containers.ts';
+import {
+  CONTAINER_RUNTIME,
+  NO_DISK_LIMIT,
+  openTestRuntime,
+  type TestRuntime,
+} from '../../../support/runtimes/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 

@@ -3,12 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Runtime, ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
 import { forEachAtOnce } from '../../../../src/platform/pacing.ts';
-import { listProcesses, readStat, signalProcess } from '../../../../src/platform/processes.ts';
-import { makeImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
+import { listProcesses, readStat, signalProcess } from '../../../../src/platform/system/processes.ts';
 import { IS_FULL_LENGTH } from '../../../support/full-length.ts';
 import { mountsIn } from '../../../support/leftovers.ts';
 import { findProcessesOf } from '../../../support/processes.ts';
-import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { makeImage, WITHOUT_CONTAINERS } from '../../../support/runtimes/containers.ts';
+import { CONTAINER_RUNTIME, openTestRuntime, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const STARTS = IS_FULL_LENGTH ? 100 : 24;
@@ -84,7 +84,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('containers', () => {
     const build = await makeImage(opened.directory, 'exec sleep 600');
     for (const after_ms of KILLED_AFTER_MS) {
       const order = await opened.orderOf('', { build });
-      const service = Bun.spawn([process.execPath, 'tests/support/container-starter.ts', opened.directory], {
+      const service = Bun.spawn([process.execPath, 'tests/support/runtimes/container-starter.ts', opened.directory], {
         stdin: new Blob([JSON.stringify(order)]),
         stdout: 'pipe',
       });

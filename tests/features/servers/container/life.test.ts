@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { packImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { openExternalDatabase } from '../../../support/database.ts';
+import { openExternalDatabase } from '../../../support/database/database.ts';
 import { deploy, makeGame, uploadBuild } from '../../../support/game.ts';
 import { findProcessesOf } from '../../../support/processes.ts';
 import { type Home, makeHome, type Program } from '../../../support/program.ts';
+import { packImage, WITHOUT_CONTAINERS } from '../../../support/runtimes/containers.ts';
 import { serversOf } from '../../../support/servers.ts';
 import { waitFor } from '../../../support/wait.ts';
 

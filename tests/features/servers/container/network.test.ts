@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { planNetwork } from '../../../../src/features/servers/runtimes/container/container-network.ts';
 import type { ServerPort } from '../../../../src/features/servers/tables.ts';
-import { makeScriptImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { CONTAINER_RUNTIME, HOST, openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { makeScriptImage, openContainers, WITHOUT_CONTAINERS } from '../../../support/runtimes/containers.ts';
+import { CONTAINER_RUNTIME, HOST, openTestRuntime, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const port = (protocol: 'tcp' | 'udp', internal_port: number, public_port: number): ServerPort => ({

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { packImage, WITHOUT_CONTAINERS } from '../../../support/containers.ts';
-import { openExternalDatabase } from '../../../support/database.ts';
+import { openExternalDatabase } from '../../../support/database/database.ts';
 import { makeGame, uploadBuild } from '../../../support/game.ts';
 import { makeHome } from '../../../support/program.ts';
 import { certifyLocalhost, openTlsPlayer } from '../../../support/relayed.ts';
+import { packImage, WITHOUT_CONTAINERS } from '../../../support/runtimes/containers.ts';
 import { serversOf } from '../../../support/servers.ts';
 import { waitFor } from '../../../support/wait.ts';
 

@@ -5,8 +5,8 @@ import { removeAbandoned } from '../../../../src/features/servers/abandoned.ts';
 import { endWithMachine } from '../../../../src/features/servers/lost-machine.ts';
 import { assignServer, insertServer } from '../../../../src/features/servers/store.ts';
 import { makeGame, type TestGame, uploadScript } from '../../../support/game.ts';
+import { waitingServer } from '../../../support/runtimes/waiting-server.ts';
 import { shareService } from '../../../support/suite.ts';
-import { waitingServer } from '../../../support/waiting-server.ts';
 
 const muster = shareService();
 

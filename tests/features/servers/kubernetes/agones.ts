@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
-import { inspectPod, kubernetesRuntime } from '../../../support/kubernetes.ts';
-import { type Lab, NAMESPACE } from '../../../support/kubernetes-lab.ts';
-import { openTestRuntime, type TestRuntime } from '../../../support/runtimes.ts';
+import { inspectPod, kubernetesRuntime } from '../../../support/kubernetes/kubernetes.ts';
+import { type Lab, NAMESPACE } from '../../../support/kubernetes/kubernetes-lab.ts';
+import { openTestRuntime, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const GROUP = 'agones.dev';

@@ -7,9 +7,9 @@ import { systemClock } from '../../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../../src/platform/database/database.ts';
 import { loadKey } from '../../../../src/platform/tokens/keys.ts';
 import { makeGame, type TestGame, uploadScript } from '../../../support/game.ts';
+import { findFreePort } from '../../../support/network/test-ports.ts';
+import { waitingServer } from '../../../support/runtimes/waiting-server.ts';
 import { makeDataDirectory, openTestService, type TestService } from '../../../support/service.ts';
-import { findFreePort } from '../../../support/test-ports.ts';
-import { waitingServer } from '../../../support/waiting-server.ts';
 
 const REGISTRY = 'registry.test';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes/build-reads.ts';
-import { sha256 } from '../../../support/digest.ts';
+import { sha256 } from '../../../support/objects/digest.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const CHUNK = new Uint8Array(1_024 ** 2);

@@ -8,7 +8,7 @@ import { PodUnreachable } from '../../../../src/features/servers/runtimes/kubern
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
 import type { Runtime, ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
-import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
+import { openPodApi, type PodApi } from '../../../support/kubernetes/kubernetes-api.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';

@@ -6,8 +6,8 @@ import { BuildReads } from '../../../../src/features/servers/runtimes/kubernetes
 import { ImageRegistry } from '../../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import { type PackedImage, PackedImages } from '../../../../src/features/servers/runtimes/kubernetes/packed-images.ts';
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
-import { sha256 } from '../../../support/digest.ts';
-import { IS_ROOT } from '../../../support/runtimes.ts';
+import { sha256 } from '../../../support/objects/digest.ts';
+import { IS_ROOT } from '../../../support/runtimes/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
@@ -259,7 +259,7 @@ describe('kubernetes: the registry for nodes', () => {
 
   test('copies the executable of its own process, which hides from all others, with its libraries', async () => {
     const copy = await makeDataDirectory();
-    const script = `import { hideFromOthers } from ${JSON.stringify(join(ROOT, 'src/platform/own-memory.ts'))};
+    const script = `import { hideFromOthers } from ${JSON.stringify(join(ROOT, 'src/platform/system/memory-hiding.ts'))};
       import { copyExecutable } from ${JSON.stringify(join(RUNTIME, 'executable-copy.ts'))};
       hideFromOthers();
       await copyExecutable({ executable: \`/proc/\${process.pid}/exe\`, directory: ${JSON.stringify(copy)} });`;

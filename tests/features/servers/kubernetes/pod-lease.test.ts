@@ -4,12 +4,12 @@ import {
   ApiRefusal,
   ApiUnreachable,
 } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { openKubernetes } from '../../../../src/features/servers/runtimes/kubernetes/cluster.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
-import { openKubernetes } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes.ts';
 import { openKubernetesRuntime } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
 import { openPodPort, type PodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
-import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
+import { openPodApi, type PodApi } from '../../../support/kubernetes/kubernetes-api.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { IMMEDIATE_MS, waitFor } from '../../../support/wait.ts';
 

@@ -13,10 +13,10 @@ import {
   type PodPort,
   type PodPortOptions,
 } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
-import { sha256 } from '../../../support/digest.ts';
+import { openTcpProxy } from '../../../support/network/tcp-proxy.ts';
+import { sha256 } from '../../../support/objects/digest.ts';
 import { rejectionOf } from '../../../support/refusal.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
-import { openTcpProxy } from '../../../support/tcp-proxy.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 describe('kubernetes: the port for pods', () => {

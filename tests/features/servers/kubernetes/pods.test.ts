@@ -4,9 +4,9 @@ import { openCredentials } from '../../../../src/features/servers/runtimes/kuber
 import type { PodConnection } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import { IMAGE_ANNOTATION, nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import type { Pod } from '../../../../src/features/servers/runtimes/kubernetes/pod-shapes.ts';
+import { ServerStates } from '../../../../src/features/servers/runtimes/kubernetes/pod-states.ts';
 import { Pods } from '../../../../src/features/servers/runtimes/kubernetes/pods.ts';
-import { ServerStates } from '../../../../src/features/servers/runtimes/kubernetes/server-states.ts';
-import { openPodApi, type PodApi } from '../../../support/kubernetes-api.ts';
+import { openPodApi, type PodApi } from '../../../support/kubernetes/kubernetes-api.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 type Entry = readonly [name: string, version: number];

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { closeSync, openSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { readIdentity } from '../../../../src/features/servers/runtimes/process/identity.ts';
-import { identifyProcess } from '../../../../src/platform/processes.ts';
-import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { identifyProcess } from '../../../../src/platform/system/processes.ts';
+import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 describe.each(PROCESS_RUNTIMES)('the runtime "$name" after a restart of the service', (kind) => {

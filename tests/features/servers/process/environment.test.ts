@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { findOwnProgram } from '../../../../src/features/servers/runtimes/process/own-program.ts';
+import { findOwnProgram } from '../../../../src/features/servers/runtimes/process/muster-executable.ts';
 import { isServerUser } from '../../../../src/features/servers/runtimes/process/user-ids.ts';
+import { findFreePort } from '../../../support/network/test-ports.ts';
 import { findProcessesOf } from '../../../support/processes.ts';
 import {
   IS_ROOT,
@@ -12,9 +13,8 @@ import {
   PROCESS_RUNTIMES,
   pidOf,
   type TestRuntime,
-} from '../../../support/runtimes.ts';
+} from '../../../support/runtimes/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
-import { findFreePort } from '../../../support/test-ports.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const MQ_OPEN = process.arch === 'arm64' ? 180 : 240;

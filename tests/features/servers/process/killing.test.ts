@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { killServers } from '../../../../src/features/servers/runtimes/process/killing.ts';
-import type { ReadTrees } from '../../../../src/features/servers/runtimes/process/process-trees.ts';
-import { readStat } from '../../../../src/platform/processes.ts';
+import { killServers } from '../../../../src/features/servers/runtimes/linux/killing.ts';
+import type { ReadTrees } from '../../../../src/features/servers/runtimes/linux/process-trees.ts';
+import { readStat } from '../../../../src/platform/system/processes.ts';
 
 const SERVER = { server_id: crypto.randomUUID(), process: undefined, user_id: undefined };
 

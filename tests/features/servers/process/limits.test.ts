@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { openServerFolders } from '../../../../src/features/servers/runtimes/process/server-folders.ts';
 import { limitsOf, openServerGroups } from '../../../../src/features/servers/runtimes/process/server-groups.ts';
 import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
-import { openCgroups, removeGroup } from '../../../../src/platform/cgroups.ts';
-import { readStat } from '../../../../src/platform/processes.ts';
-import { openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes.ts';
+import { openCgroups, removeGroup } from '../../../../src/platform/system/cgroups.ts';
+import { readStat } from '../../../../src/platform/system/processes.ts';
+import { openTestRuntime, orderOf, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 

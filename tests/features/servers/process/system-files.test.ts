@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemFilesExcept } from '../../../../src/features/servers/runtimes/process/system-files.ts';
-import { IS_ROOT, openTestRuntime, processes } from '../../../support/runtimes.ts';
+import { IS_ROOT, openTestRuntime, processes } from '../../../support/runtimes/runtimes.ts';
 
 const OTHER_USER_ID = 64_321;
 

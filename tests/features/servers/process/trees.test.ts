@@ -2,9 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServerHandle } from '../../../../src/features/servers/runtimes/runtime.ts';
-import { openCgroups } from '../../../../src/platform/cgroups.ts';
-import { identifyProcess, readStat, sessionOf } from '../../../../src/platform/processes.ts';
-import { IS_ROOT, openTestRuntime, PROCESS_RUNTIMES, pidOf, type TestRuntime } from '../../../support/runtimes.ts';
+import { openCgroups } from '../../../../src/platform/system/cgroups.ts';
+import { identifyProcess, readStat, sessionOf } from '../../../../src/platform/system/processes.ts';
+import {
+  IS_ROOT,
+  openTestRuntime,
+  PROCESS_RUNTIMES,
+  pidOf,
+  type TestRuntime,
+} from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const has_groups = openCgroups().controllers.length > 0;

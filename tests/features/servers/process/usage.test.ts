@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { TreeProcess } from '../../../../src/features/servers/runtimes/process/process-trees.ts';
+import type { TreeProcess } from '../../../../src/features/servers/runtimes/linux/process-trees.ts';
 import { createUsage } from '../../../../src/features/servers/runtimes/process/process-usage.ts';
 
 const one = (pid: number, parent: number, own_ms: number, waited_ms = 0, start_ticks = pid): TreeProcess => ({

@@ -8,7 +8,7 @@ import {
   userRangeOf,
   WIDE,
 } from '../../../../src/features/servers/runtimes/process/user-ids.ts';
-import { IS_ROOT } from '../../../support/runtimes.ts';
+import { IS_ROOT } from '../../../support/runtimes/runtimes.ts';
 import { makeDataDirectory } from '../../../support/service.ts';
 
 describe('users of servers', () => {

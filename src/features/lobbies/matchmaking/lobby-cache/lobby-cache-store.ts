@@ -3,7 +3,7 @@ import type { Queries } from '../../../../platform/database/database.ts';
 import { isAnyOf } from '../../../../platform/database/lists.ts';
 import { createQuery } from '../../../../platform/database/statement.ts';
 import { isEnding } from '../../../servers/servers.ts';
-import { createChangesQuery } from '../../changes-store.ts';
+import { createChangesQuery } from '../../changed-lobbies-store.ts';
 import { BEFORE_ALL_IDS, type LobbyRow, lobbies } from '../../tables.ts';
 
 /** Maximum number of lobbies that one statement reads, so that it is short and no other work waits for it. */

@@ -3,7 +3,7 @@ import type { Database } from '../../../../platform/database/database.ts';
 import { type Feed, subscribeAll } from '../../../../platform/watch/feed.ts';
 import { readVersions } from '../../../../platform/watch/versions.ts';
 import { topics } from '../../../topics.ts';
-import type { ChangedLobby } from '../../changes-store.ts';
+import type { ChangedLobby } from '../../changed-lobbies-store.ts';
 import type { AvoidedLobbies } from '../../upkeep/avoided-lobbies.ts';
 import { selectQueue } from '../queue/queue-store.ts';
 import * as store from './lobby-cache-store.ts';

@@ -6,7 +6,7 @@ import { createStatement } from '../../../../platform/database/statement.ts';
 import { bumpSelected, inOrder, lockTopics } from '../../../../platform/watch/versions.ts';
 import { isEnding } from '../../../servers/servers.ts';
 import { topics } from '../../../topics.ts';
-import { recordChanges } from '../../changes-store.ts';
+import { recordChanges } from '../../changed-lobbies-store.ts';
 import { type LobbyRow, lobbies, players, queuedFinds } from '../../tables.ts';
 import { LAST_PLACE, leaveQueue, type OverLimit, type RequestedSeat, waitsFor } from './admission-store.ts';
 import { type ClientLists, listClients, numberPlayers } from './client-numbers-store.ts';

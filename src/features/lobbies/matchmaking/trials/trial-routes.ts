@@ -1,6 +1,6 @@
 import { route } from '../../../../platform/http/route.ts';
 import { inEachMinute } from '../../../../platform/limits/limit.ts';
-import { asWritten } from '../../as-written.ts';
+import { asWritten } from '../../json-as-sent.ts';
 import type { Lobbies } from '../../lobbies.ts';
 import { VerificationTrial, VerificationTrialAnswer } from './trials-wire.ts';
 

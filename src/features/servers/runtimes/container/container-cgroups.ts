@@ -1,6 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CgroupUsage, listGroupProcesses, readCgroupUsage, removeGroup } from '../../../../platform/cgroups.ts';
+import {
+  type CgroupUsage,
+  listGroupProcesses,
+  readCgroupUsage,
+  removeGroup,
+} from '../../../../platform/system/cgroups.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
 
 const MOUNT = '/sys/fs/cgroup';

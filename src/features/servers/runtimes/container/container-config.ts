@@ -1,4 +1,4 @@
-import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/cgroups.ts';
+import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/system/cgroups.ts';
 import { PROCESSES_MAX, type ServerResources, type StartOrder } from '../runtime.ts';
 import { type ImageProcess, programOfImage } from './image.ts';
 import { SECCOMP_PROFILE } from './seccomp-profile.ts';

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { ProcessIdentity } from '../../../../platform/processes.ts';
+import type { ProcessIdentity } from '../../../../platform/system/processes.ts';
 import { IdentityShape } from '../process/identity.ts';
 import type { Identity } from '../runtime.ts';
 

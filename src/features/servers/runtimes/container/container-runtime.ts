@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { forEachAtOnce, pace } from '../../../../platform/pacing.ts';
+import { removeFolder } from '../../../../platform/system/folder-removal.ts';
 import {
   identifyProcess,
   isRunning,
@@ -9,12 +9,12 @@ import {
   readStat,
   sessionOf,
   signalProcess,
-} from '../../../../platform/processes.ts';
+} from '../../../../platform/system/processes.ts';
 import { LOG_STREAMS, type LogStream } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
-import { killServers } from '../process/killing.ts';
-import { createOutputFiles, pieceAt } from '../process/output-files.ts';
-import { createProcessTrees, type ProcessServer } from '../process/process-trees.ts';
+import { killServers } from '../linux/killing.ts';
+import { createProcessTrees, type ProcessServer } from '../linux/process-trees.ts';
+import { createOutputFiles, pieceAt } from '../output/output-files.ts';
 import type {
   DiskUse,
   Observation,

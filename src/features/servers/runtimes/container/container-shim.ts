@@ -1,4 +1,4 @@
-import { SHELL } from '../process/exit-status.ts';
+import { SHELL } from '../linux/exit-status.ts';
 import type { ContainerPrograms } from './container-programs.ts';
 
 /**

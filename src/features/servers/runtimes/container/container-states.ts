@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { ProcessIdentity } from '../../../../platform/processes.ts';
+import type { ProcessIdentity } from '../../../../platform/system/processes.ts';
 import { describeUnexpectedFailure } from '../../start-failure.ts';
-import { mayBeOutOfMemory, readExitStatus } from '../process/exit-status.ts';
+import { mayBeOutOfMemory, readExitStatus } from '../linux/exit-status.ts';
 import { type Observation, SETTING_UP, type Started } from '../runtime.ts';
 import { describeMemoryKill } from './container-cgroups.ts';
 import type { ContainerFolders } from './container-folders.ts';

@@ -1,5 +1,5 @@
-import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/cgroups.ts';
 import { ServiceError } from '../../../../platform/errors.ts';
+import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/system/cgroups.ts';
 import type { ServerPort } from '../../tables.ts';
 import { type ImageProcess, programOfImage } from '../container/image.ts';
 import { ENGINE_SECCOMP_PROFILE } from '../container/seccomp-profile.ts';

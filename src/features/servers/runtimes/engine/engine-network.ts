@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { assert } from '../../../../platform/errors.ts';
 import { Slots } from '../../../../platform/limits/slots.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../../platform/system/system-errors.ts';
 import { readApiAddress, replaceAddress } from '../api-address.ts';
 import type { EngineClient } from './engine-client.ts';
 import { LABELS } from './engine-container.ts';

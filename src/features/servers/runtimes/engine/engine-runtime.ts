@@ -1,12 +1,12 @@
 import { ServiceError } from '../../../../platform/errors.ts';
 import { readDescriptorsMax } from '../../../../platform/http/ports/open-connections.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
-import { readUserProcessesMax } from '../../../../platform/processes.ts';
+import { readUserProcessesMax } from '../../../../platform/system/processes.ts';
 import { describeStartFailure } from '../../start-failure.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { readImage } from '../container/image.ts';
-import { assertIsolated } from '../process/isolation.ts';
-import { createOutputFiles } from '../process/output-files.ts';
+import { assertIsolated } from '../isolation.ts';
+import { createOutputFiles } from '../output/output-files.ts';
 import type { DiskUse, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
 import { type EngineClient, EngineRefusal, EngineUnreachable } from './engine-client.ts';
 import { makeEngineContainer } from './engine-container.ts';

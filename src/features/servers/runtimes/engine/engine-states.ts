@@ -1,5 +1,5 @@
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
-import { exitStatusOf } from '../process/exit-status.ts';
+import { exitStatusOf } from '../linux/exit-status.ts';
 import { type Observation, SETTING_UP, type ServerHandle, type Started, UNKNOWN_END } from '../runtime.ts';
 import type { EngineClient } from './engine-client.ts';
 import type { EngineContainers } from './engine-containers.ts';

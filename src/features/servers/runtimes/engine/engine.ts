@@ -1,5 +1,5 @@
 import type { Events } from '../../../../platform/events.ts';
-import type { IsolationSetting } from '../process/isolation.ts';
+import type { IsolationSetting } from '../isolation.ts';
 import type { MissingRuntime, Runtime } from '../runtime.ts';
 import { EngineClient } from './engine-client.ts';
 import { findTar } from './engine-images.ts';

@@ -1,5 +1,5 @@
 import type { LogStream } from '../../tables.ts';
-import type { OutputFiles } from '../process/output-files.ts';
+import type { OutputFiles } from '../output/output-files.ts';
 import { EngineUnreachable } from './engine-client.ts';
 import { type EngineContainers, isAbsence } from './engine-containers.ts';
 import type { EngineFolders } from './engine-folders.ts';

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { type FileHandle, open, rename, writeFile } from 'node:fs/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../../platform/system/system-errors.ts';
 import { LOG_STREAMS, type LogStream } from '../../tables.ts';
-import type { ReachedSize } from '../process/write-times.ts';
+import type { ReachedSize } from '../output/write-times.ts';
 import { type LogFrame, LogFrames } from './log-frames.ts';
 
 /** How often the positions are recorded while there is output. */

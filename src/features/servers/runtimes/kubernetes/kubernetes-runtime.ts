@@ -3,7 +3,7 @@ import { ServiceError } from '../../../../platform/errors.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import type { LogStream } from '../../tables.ts';
 import { replaceAddress } from '../api-address.ts';
-import { pieceAt } from '../process/output-files.ts';
+import { pieceAt } from '../output/output-files.ts';
 import {
   type Observation,
   type OutputPiece,
@@ -27,8 +27,8 @@ import { hideImageNames, observePod } from './pod-observation.ts';
 import type { PodListener, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
+import { identityOf, mayHavePod, ServerStates } from './pod-states.ts';
 import { Pods } from './pods.ts';
-import { identityOf, mayHavePod, ServerStates } from './server-states.ts';
 
 /** The kinds of builds that pods fetch. */
 export const FETCHED_KINDS = ['archive', 'javascript'] as const;

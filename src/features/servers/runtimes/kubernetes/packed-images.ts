@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { lstat, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { LRUCache } from 'lru-cache';
-import { IMAGE_ARCHITECTURE } from '../../../../platform/architecture.ts';
+import { IMAGE_ARCHITECTURE } from '../../../../platform/system/architecture.ts';
 import { rootOf } from '../container/image.ts';
 import { BuildReads, type Pack } from './build-reads.ts';
 import { copyExecutable } from './executable-copy.ts';

@@ -1,4 +1,4 @@
-import { exitStatusOf } from '../process/exit-status.ts';
+import { exitStatusOf } from '../linux/exit-status.ts';
 import { CONTAINERS, IMAGE_ANNOTATION } from './pod-manifest.ts';
 import type { Pod } from './pod-shapes.ts';
 

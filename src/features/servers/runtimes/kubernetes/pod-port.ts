@@ -5,7 +5,7 @@ import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
 import { noteSocket, noteSocketEnd } from '../../../../platform/http/ports/connections-in-use.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../../platform/system/system-errors.ts';
 import { awaitOpening } from './build-opening.ts';
 import { BuildReads, type Pack } from './build-reads.ts';
 import type { ImageRegistry } from './image-registry.ts';

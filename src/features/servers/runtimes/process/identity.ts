@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { ProcessIdentity } from '../../../../platform/processes.ts';
+import type { ProcessIdentity } from '../../../../platform/system/processes.ts';
 import type { Identity } from '../runtime.ts';
 
 export const IdentityShape = Type.Object({ pid: Type.Integer(), start_ticks: Type.Integer(), boot_id: Type.String() });

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { chown, mkdir } from 'node:fs/promises';
-import { openCgroups } from '../../../../platform/cgroups.ts';
-import { removeFolder } from '../../../../platform/folder-removal.ts';
 import { pace } from '../../../../platform/pacing.ts';
+import { openCgroups } from '../../../../platform/system/cgroups.ts';
+import { removeFolder } from '../../../../platform/system/folder-removal.ts';
 import {
   findOpenFile,
   identifyProcess,
@@ -12,19 +12,19 @@ import {
   readChildren,
   sessionOf,
   signalProcess,
-} from '../../../../platform/processes.ts';
-import { findSocketsAt } from '../../../../platform/tcp-ports.ts';
+} from '../../../../platform/system/processes.ts';
+import { findSocketsAt } from '../../../../platform/system/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
+import { assertIsolated, type IsolationSetting, readIsolation } from '../isolation.ts';
+import { mayBeOutOfMemory, readExitStatus } from '../linux/exit-status.ts';
+import { killServers } from '../linux/killing.ts';
+import { createProcessTrees, type ProcessServer } from '../linux/process-trees.ts';
+import { createOutputFiles } from '../output/output-files.ts';
 import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
-import { mayBeOutOfMemory, readExitStatus } from './exit-status.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
-import { assertIsolated, type IsolationSetting, readIsolation } from './isolation.ts';
-import { killServers } from './killing.ts';
 import { createLaunching } from './launching.ts';
-import { createOutputFiles } from './output-files.ts';
-import { findLauncher, findOwnProgram } from './own-program.ts';
-import { createProcessTrees, type ProcessServer } from './process-trees.ts';
+import { findLauncher, findOwnProgram } from './muster-executable.ts';
 import { createUsage } from './process-usage.ts';
 import { openServerFolders } from './server-folders.ts';
 import { openServerGroups } from './server-groups.ts';

@@ -1,4 +1,4 @@
-import type { TreeProcess } from './process-trees.ts';
+import type { TreeProcess } from '../linux/process-trees.ts';
 
 /** The latest reading of a server's processes. */
 interface TreeReading {

@@ -6,7 +6,7 @@ import {
   listGroupProcesses,
   readCgroupUsage,
   removeGroup,
-} from '../../../../platform/cgroups.ts';
+} from '../../../../platform/system/cgroups.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
 import { PROCESSES_MAX, type ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';

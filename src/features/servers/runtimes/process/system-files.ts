@@ -1,6 +1,6 @@
 import { readdirSync, realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { hasErrorCode } from '../../../../platform/system/system-errors.ts';
 
 /** Directories and files of the system that programs need to run, if they exist. */
 const SYSTEM_FILES = [

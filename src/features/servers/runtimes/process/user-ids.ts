@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { listProcesses, readUserIds } from '../../../../platform/processes.ts';
-import { hasErrorCode } from '../../../../platform/system-errors.ts';
+import { listProcesses, readUserIds } from '../../../../platform/system/processes.ts';
+import { hasErrorCode } from '../../../../platform/system/system-errors.ts';
 
 interface UserRange {
   first: number;

@@ -1,5 +1,5 @@
-import { readCgroupUsage } from '../../../../../platform/cgroups.ts';
-import { createOutputFiles } from '../../process/output-files.ts';
+import { readCgroupUsage } from '../../../../../platform/system/cgroups.ts';
+import { createOutputFiles } from '../../output/output-files.ts';
 import type { Call, Piece, ServerOrder } from '../pod-messages.ts';
 import { MachineConnection } from './machine-connection.ts';
 import { OWN_GROUPS, outputOf, readSizes, ServerProgram } from './server-program.ts';

@@ -1,9 +1,9 @@
 import { closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { reapChild } from '../../../../../platform/libc.ts';
-import { listProcesses, readStat, signalProcess } from '../../../../../platform/processes.ts';
-import { hasErrorCode } from '../../../../../platform/system-errors.ts';
+import { reapChild } from '../../../../../platform/system/libc.ts';
+import { listProcesses, readStat, signalProcess } from '../../../../../platform/system/processes.ts';
+import { hasErrorCode } from '../../../../../platform/system/system-errors.ts';
 import type { LogStream } from '../../../tables.ts';
 import { describeOutOfMemory } from '../../out-of-memory.ts';
 import type { End, ServerOrder, Sizes } from '../pod-messages.ts';

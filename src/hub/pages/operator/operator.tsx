@@ -1,0 +1,60 @@
+import { useTitle } from '../../data/watched.ts';
+import { Copyable } from '../../parts/copyable.tsx';
+import { Section } from '../../parts/section.tsx';
+import { Attention } from '../attention.tsx';
+import { AuditLog } from '../audit-log.tsx';
+import { NotFoundPage } from '../not-found.tsx';
+import { Database } from './database.tsx';
+import { ServiceLog } from './log.tsx';
+import { Machines } from './machines.tsx';
+import { Metrics } from './metrics.tsx';
+import { Limits, Loops, Queue } from './process.tsx';
+
+/** What an administrator operates, in parts: the service as a whole, and what it does now. */
+export function OperatorPage({ part }: { part: string | undefined }) {
+  useTitle(() => 'Operator · Muster');
+  return (
+    <>
+      <div class="head">
+        <h1>Operator</h1>
+      </div>
+      <Part name={part} />
+    </>
+  );
+}
+
+function Part({ name }: { name: string | undefined }) {
+  switch (name) {
+    case undefined:
+      return <Overview />;
+    case 'database':
+      return <Database />;
+    case 'work':
+      return <Loops />;
+    case 'log':
+      return <ServiceLog />;
+    case 'changes':
+      return (
+        <Section title="Changes">
+          <AuditLog path="/cloud/audit-log" parameters={{}} />
+        </Section>
+      );
+    default:
+      return <NotFoundPage what={`part of the operator's page: ${name}`} />;
+  }
+}
+
+function Overview() {
+  return (
+    <>
+      <Attention games={[]} />
+      <div class="row quiet">
+        To check what only shows from outside, such as domains and ports, run: <Copyable text="muster doctor" />
+      </div>
+      <Machines />
+      <Metrics />
+      <Limits />
+      <Queue />
+    </>
+  );
+}

@@ -1,0 +1,64 @@
+import { may_act } from '../../data/bearer.ts';
+import { useNamespace } from '../../data/namespaces.ts';
+import { useReading } from '../../data/reading.ts';
+import { useTitle, useWatched } from '../../data/watched.ts';
+import { Facts } from '../../parts/facts.tsx';
+import { Notice } from '../../parts/notice.tsx';
+import { Section } from '../../parts/section.tsx';
+import { LimitsForm } from './limits.tsx';
+import { Members } from './members.tsx';
+import { ShareLinks } from './shares.tsx';
+import { SiteSettings } from './site.tsx';
+import { Tokens } from './tokens.tsx';
+import { Trials } from './trials.tsx';
+
+const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
+
+/** The settings of a namespace, the tokens of its game, and the members of the game's group. */
+export function SettingsPage() {
+  const { game, namespace, scope } = useNamespace();
+  const { read, again } = useReading(NAMESPACE, scope);
+  const settings = read.value;
+  useTitle(() => `Settings · ${namespace.name_id} · ${game.display_name} · Muster`);
+  if (settings === undefined) return <p class="quiet">Loading …</p>;
+  if (settings instanceof Error) return <Notice error={settings} />;
+  const { cdn, matchmaker } = settings.namespace.config;
+  return (
+    <>
+      <div class="head">
+        <h1>Settings of {namespace.display_name}</h1>
+      </div>
+      <LimitsForm limits={matchmaker} onChange={again} />
+      <SiteSettings cdn={cdn} onChange={again} />
+      {may_act.value && <Trials />}
+      <Tokens />
+      <ShareLinks />
+      <Section title="Regions and ids">
+        <Facts
+          of={[
+            ['Regions', <Regions key="regions" />],
+            ['Game', <code key="game">{scope.game_id}</code>],
+            ['Namespace', <code key="namespace">{scope.namespace_id}</code>],
+          ]}
+        />
+      </Section>
+      <Group group_id={game.developer_group_id} />
+    </>
+  );
+}
+
+function Regions() {
+  const { game } = useNamespace();
+  return (
+    <>
+      {game.available_regions.map((one) => `${one.region_display_name} (${one.region_name_id})`).join(', ') || 'none'}
+    </>
+  );
+}
+
+/** The members of the group, for people. A tool of one game may not see them. */
+function Group({ group_id }: { group_id: string }) {
+  const watched = useWatched('/group/groups/{group_id}/profile', { group_id }).value;
+  if (watched.is !== 'here') return null;
+  return <Members group={watched.body.group} />;
+}
