@@ -160,7 +160,10 @@ function addDaily(program: Command): void {
     .option('--lobby <id>', "the log of this lobby's server")
     .option('--all', 'logs of up to 30 servers: running ones before ended ones; with --follow, also later ones')
     .option('--grep <text>', 'only lines that contain a text')
-    .option('--since <time>', 'only lines of the last 30s, 10m, 2h or 1d, or since a time such as 2026-11-23T12:00:00Z')
+    .option(
+      '--since <time>',
+      'only lines of the last 30s, 10m, 2h or 1d, or since a time in UTC such as 2026-11-23T12:00',
+    )
     .action(async (server, options) => (await import('./commands/logs.ts')).logs(server, options));
   addCommand(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(
     async (ray, options) => (await import('./commands/why.ts')).why(ray, options),

@@ -9,16 +9,19 @@ let is_shown = false;
 
 /** One line on stderr that shows how far a command is, if stderr is a terminal. Disposing removes it. */
 export interface Progress extends Disposable {
-  show(text: string): void;
+  /** Shows what is being done, and how far it is. Something new is shown at once. */
+  show(what: string, how_far: string): void;
 }
 
 export function openProgress(): Progress {
-  let shown_at = Number.NEGATIVE_INFINITY;
+  let shown = { what: '', at: Number.NEGATIVE_INFINITY };
   return {
-    show(text) {
+    show(what, how_far) {
       const now = performance.now();
-      if (!process.stderr.isTTY || now - shown_at < PAUSE_MS) return;
-      shown_at = now;
+      const is_too_soon = what === shown.what && now - shown.at < PAUSE_MS;
+      if (!process.stderr.isTTY || is_too_soon) return;
+      shown = { what, at: now };
+      const text = `${what} … ${how_far}`;
       is_shown = true;
       // The last column stays empty, because some terminals begin a new line after it.
       process.stderr.write(CLEAR_LINE + text.slice(0, Math.max(0, (process.stderr.columns || COLUMNS_DEFAULT) - 1)));
@@ -38,8 +41,8 @@ export async function showWhile<Result>(what: string | (() => string), work: () 
   using progress = openProgress();
   const started = performance.now();
   const timer = setInterval(() => {
-    const text = typeof what === 'string' ? what : what();
-    progress.show(`${text} … ${Math.round((performance.now() - started) / SECOND_MS)} s`);
+    const seconds = Math.round((performance.now() - started) / SECOND_MS);
+    progress.show(typeof what === 'string' ? what : what(), `${seconds} s`);
   }, SECOND_MS);
   try {
     return await work();

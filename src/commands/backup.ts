@@ -78,7 +78,7 @@ async function writeBackup(
   let what = '';
   const say = (now: string) => {
     what = now;
-    progress.show(`${what} … ${showBytes(written)}`);
+    progress.show(what, showBytes(written));
   };
   const onWritten = (bytes: number) => {
     written += bytes;

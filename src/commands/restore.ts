@@ -73,7 +73,7 @@ async function openBackup(path: string, signal: AbortSignal): Promise<Backup> {
     let bytes = 0;
     const onRead = (count: number) => {
       bytes += count;
-      progress.show(`${what} … ${percent(bytes, size)}`);
+      progress.show(what, percent(bytes, size));
     };
     await readArchive(path, { signal, onRead }, take);
   };

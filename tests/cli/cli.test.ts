@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { makeGame, type TestGame } from '../support/game.ts';
-import { find, makeControlledGame } from '../support/game-server.ts';
+import { connectGameServer, find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { findFreePort } from '../support/network/test-ports.ts';
 import { makeMember } from '../support/people.ts';
 import { readToEnd } from '../support/processes.ts';
@@ -247,6 +247,20 @@ describe('commands: show', () => {
     expect(page.stdout).toContain('export');
     const quoted = JSON.parse((await run(['api', 'GET', '/client.js', '--json'], { env: developer() })).stdout);
     expect(quoted.text).toContain('export');
+  }, 300_000);
+
+  test('numbers as they are written, in requests and in answers', async () => {
+    const { lobby_id } = await seatOf(find(muster, game));
+    const { token = '' } = await connectGameServer(muster, game, lobby_id);
+    const env = { ...developer(), MUSTER_TOKEN: token };
+    const state = '{"id":12345678901234567890,"far":1e400}';
+    const sent = await run(['api', 'PUT', '/matchmaker/lobbies/state', '--data', state], { env });
+    expect([sent.exit_code, sent.stderr]).toEqual([0, '']);
+    const path = `/matchmaker/lobbies/${lobby_id}/state`;
+    expect((await run(['api', 'GET', path], { env })).stdout).toBe(`${state}\n`);
+    await run(['api', 'PUT', '/matchmaker/lobbies/state', '--data', 'null'], { env });
+    const watched = await run(['watch', path], { env });
+    expect([watched.exit_code, watched.stderr]).toEqual([2, expect.stringContaining(`${path} cannot be watched`)]);
   }, 300_000);
 });
 

@@ -109,6 +109,22 @@ test('doctor: a check that fails is a finding, beside those of the others', asyn
   ]);
 }, 300_000);
 
+test('doctor: checks the certificate of a service that is addressed by an IP address', async () => {
+  const https_port = findFreePort();
+  const tls = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(https_port) };
+  await using muster = await openTestService({ MUSTER_PORT: String(PORT), ...tls });
+  const { start } = await makeProjectFolder(muster, home, { name: 'addressed', files: { 'a.txt': '' } });
+  const trusting = { NODE_EXTRA_CA_CERTS: join(muster.config.data_directory, 'local-ca.pem') };
+  for (const host of ['localhost', '127.0.0.1', '[::1]']) {
+    const child = start(['doctor', '--json', '--url', `https://${host}:${https_port}`], trusting);
+    const { stdout } = await readToEnd(child);
+    expect([host, JSON.parse(stdout).findings.filter(({ what }: { what: string }) => what.includes('TLS'))]).toEqual([
+      host,
+      [],
+    ]);
+  }
+}, 300_000);
+
 test('doctor: names the limits of requests that were hit within the last hour', async () => {
   await using muster = await openTestService({ MUSTER_PORT: String(PORT), MUSTER_LIMITS_SCALE: '1' });
   const prepare = () => muster.api.call('POST', '/cloud/devices/links');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, linkSync, openSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,9 +9,11 @@ import { StartError } from '../../src/platform/errors.ts';
 import { tryLock } from '../../src/platform/system/libc.ts';
 import { mountSmallDisk } from '../support/objects/small-disk.ts';
 import { rejectionOf } from '../support/refusal.ts';
+import { IS_ROOT } from '../support/runtimes/runtimes.ts';
 import { packTar, TAR_END } from '../support/tar.ts';
 
 const { signal } = new AbortController();
+const OTHER_USER = 65_534;
 /** Incompressible, so that damage at any place of the file changes content. */
 const NOISE = crypto.getRandomValues(new Uint8Array(60_000));
 /** The zeros at the end of a tar and the checksum of zstd, which carry no content, take fewer bytes. */
@@ -124,6 +126,27 @@ describe('archive: a writer refuses', () => {
   test('a file that another writer is writing', async () => {
     expect(tryLock(openSync(`${path}.unfinished`, 'a'))).toBe(true);
     expect((await refusal(write())).message).toStartWith('Another backup is writing ');
+  });
+
+  test('an unfinished file that may belong to another user, and leaves it as it is', async () => {
+    const other = join(directory, 'other');
+    writeFileSync(other, 'mine');
+    const advice = 'remove it, or name a file in a folder to which only this user can write.';
+    symlinkSync(other, `${path}.unfinished`);
+    expect((await refusal(write())).message).toBe(
+      `The backup cannot be written at ${path}.unfinished (ELOOP): ${advice}`,
+    );
+    await rm(`${path}.unfinished`);
+    linkSync(other, `${path}.unfinished`);
+    expect((await refusal(write())).message).toBe(`${path}.unfinished is not a file of this user: ${advice}`);
+    expect(readFileSync(other, 'utf8')).toBe('mine');
+  });
+
+  test.skipIf(!IS_ROOT)('an unfinished file of another user, who could read the backup', async () => {
+    writeFileSync(`${path}.unfinished`, '');
+    chownSync(`${path}.unfinished`, OTHER_USER, OTHER_USER);
+    expect((await refusal(write())).message).toStartWith(`${path}.unfinished is not a file of this user: remove it`);
+    expect(statSync(`${path}.unfinished`).uid).toBe(OTHER_USER);
   });
 
   test('a full disk, and says so', async () => {

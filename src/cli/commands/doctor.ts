@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
@@ -8,6 +9,7 @@ import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 import { counted } from '../terminal.ts';
 import { openTunnel } from '../tunnel.ts';
+import { hostOf } from '../url-parts.ts';
 
 /** With a larger difference between the clocks, tokens and signed addresses fail. */
 const CLOCK_SKEW_MAX_MS = 30_000;
@@ -76,7 +78,9 @@ async function readExpiry(address: URL): Promise<Date> {
   const signal = AbortSignal.timeout(CONNECT_WITHIN_MS);
   try {
     const tunnel = await openTunnel(address, signal);
-    const socket = connect({ socket: tunnel, servername: address.hostname });
+    const host = hostOf(address);
+    // TLS has no name for an address: the certificate is compared with the address itself.
+    const socket = connect({ socket: tunnel, host, ...(isIP(host) === 0 && { servername: host }) });
     await once(socket, 'secureConnect', { signal });
     const { valid_to } = socket.getPeerCertificate();
     socket.destroy();

@@ -110,7 +110,7 @@ function show(session: Session, { ts, stream, text }: LogLine, server_id?: strin
   else session.output.line(describeLine({ ts, stream, text }, server_id));
 }
 
-/** Returns a line with its time, and with the name of its server if one is given. */
+/** Returns a line with its time in UTC, and with the name of its server if one is given. */
 export function describeLine({ ts, stream, text }: LogLine, server_id?: string): string {
   const name = server_id === undefined ? '' : `${shortServerId(server_id)} `;
   return `${ts.slice(11, 23)} ${name}${stream === 'std_err' ? '! ' : '  '}${text}`;
@@ -123,12 +123,13 @@ export function shortServerId(server_id: string): string {
 
 /** A text that begins with a date. Any number is a year to `Date`. */
 const BEGINS_WITH_DATE = /^\d{4}-\d\d-\d\d/;
+/** A date with a time, but without an offset from UTC. */
+const WITHOUT_OFFSET = /^\d{4}-\d\d-\d\d[Tt ][\d:.]+$/;
 
-/** Reads `10m` as ten minutes ago, and a text that begins with a date as a moment. */
+/** Reads `10m` as ten minutes ago, and a text that begins with a date as a moment; without an offset, in UTC, as lines have. */
 function readSince(text: string): Date {
   const ago_ms = parseDuration(text);
-  const moment =
-    ago_ms === undefined ? new Date(BEGINS_WITH_DATE.test(text) ? text : '') : new Date(Date.now() - ago_ms);
+  const moment = ago_ms === undefined ? readMoment(text) : new Date(Date.now() - ago_ms);
   if (Number.isNaN(moment.getTime())) {
     throw new Failure(
       `--since is "${text}": write 30s, 10m, 2h, 1d or a time such as 2026-11-23T12:00:00Z.`,
@@ -136,4 +137,9 @@ function readSince(text: string): Date {
     );
   }
   return moment;
+}
+
+function readMoment(text: string): Date {
+  if (WITHOUT_OFFSET.test(text)) return new Date(`${text}Z`);
+  return new Date(BEGINS_WITH_DATE.test(text) ? text : '');
 }

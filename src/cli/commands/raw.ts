@@ -1,4 +1,5 @@
 import { LONG_ATTEMPTS_MAX, type Method } from '../api-caller.ts';
+import { parseExactly } from '../exact-json.ts';
 import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 
@@ -8,7 +9,10 @@ interface RawOptions extends SharedOptions {
   data?: string;
 }
 
-/** Sends any request of the API, and writes its answer: JSON on one line, any other text as it is. */
+/**
+ * Sends any request of the API, and writes its answer: JSON on one line, any other text as it is. Numbers stay as written in
+ * both.
+ */
 export async function callApi(method: string, path: string, options: RawOptions): Promise<void> {
   const session = await Session.open(options);
   const upper = method.toUpperCase();
@@ -31,11 +35,12 @@ function writeBody({ is_json, output }: Session, text: string): void {
 export async function watchPath(path: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   for (let index: string | undefined; ; ) {
-    const answer = await session.api.get<{ watch?: { index: string } }>(rooted(path), {
+    const text = await session.api.callForText('GET', rooted(path), {
       query: { watch_index: index },
       attempts_max: index === undefined ? undefined : LONG_ATTEMPTS_MAX,
     });
-    if (!answer.watch)
+    const answer = parseJson(text) as { watch?: { index: string } } | null | undefined;
+    if (!answer?.watch)
       throw new Failure(
         `${path} cannot be watched: its answer has no "watch". Read it: muster api GET ${path}`,
         EXIT.wrong_use,
@@ -51,7 +56,7 @@ function rooted(path: string): string {
 
 function readJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch (error) {
     throw new Failure(`--data is not JSON: ${error instanceof Error ? error.message : error}.`, EXIT.wrong_use);
   }
@@ -60,7 +65,7 @@ function readJson(text: string): unknown {
 /** Returns the value of a JSON text; undefined for any other text. */
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return undefined;
   }

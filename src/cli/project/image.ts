@@ -67,7 +67,7 @@ export async function packImage(
   await sayLeftOut(builder, left_out);
   const set = Object.entries(args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
   try {
-    const files = await copyDockerfile(build, left_out.paths, directory);
+    const files = await copyDockerfile({ build, builder, left_out: left_out.paths, directory });
     const ignoring = builder.has_ignore_option ? ['--ignorefile', files.ignore_file] : [];
     const chosen = platform === undefined ? [] : ['--platform', platform];
     const named = ['--iidfile', id_file, '--file', files.dockerfile, ...chosen, ...ignoring];
@@ -96,14 +96,22 @@ async function sayLeftOut({ name, has_ignore_option }: Builder, { paths, secrets
  * Copies a Dockerfile to a directory. Beside it is the list of what is not part of the build: that of the folder, and the
  * given paths of the folder.
  */
-async function copyDockerfile(
-  { path, dockerfile }: Build & { dockerfile: string },
-  left_out: string[],
-  directory: string,
-): Promise<{ dockerfile: string; ignore_file: string }> {
+async function copyDockerfile({
+  build: { path, dockerfile },
+  builder,
+  left_out,
+  directory,
+}: {
+  build: Build & { dockerfile: string };
+  builder: Builder;
+  left_out: string[];
+  directory: string;
+}): Promise<{ dockerfile: string; ignore_file: string }> {
   const copy = join(directory, basename(dockerfile));
   const ignore_file = `${copy}.dockerignore`;
-  const own_lists = [`${dockerfile}.dockerignore`, join(path, '.containerignore'), join(path, '.dockerignore')];
+  // Docker does not know .containerignore.
+  const list_names = builder.name === 'docker' ? ['.dockerignore'] : ['.containerignore', '.dockerignore'];
+  const own_lists = [`${dockerfile}.dockerignore`, ...list_names.map((name) => join(path, name))];
   const own_list = own_lists.find((file) => existsSync(file));
   const own = own_list === undefined ? '' : await readFile(own_list, 'utf8');
   await copyFile(dockerfile, copy);

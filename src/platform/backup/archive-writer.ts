@@ -1,4 +1,13 @@
-import { closeSync, createWriteStream, existsSync, fchmodSync, ftruncateSync, openSync } from 'node:fs';
+import {
+  closeSync,
+  createWriteStream,
+  existsSync,
+  fchmodSync,
+  constants as file,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+} from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable, Transform } from 'node:stream';
@@ -42,9 +51,9 @@ export async function writeArchive(
 ): Promise<void> {
   if (existsSync(path)) throw new StartError(`${path} exists already: name another file, or move this one away.`);
   const unfinished = `${path}.unfinished`;
-  using _ = lockUnfinished(unfinished);
+  using locked = lockUnfinished(unfinished);
   try {
-    await writeInto(unfinished, { signal, onWritten }, fill);
+    await writeInto(locked.descriptor, unfinished, { signal, onWritten }, fill);
     await syncPath(unfinished).catch(rethrowAsWriteError(unfinished));
     onChecking();
     await readArchive(unfinished, { signal }, async () => undefined);
@@ -57,6 +66,7 @@ export async function writeArchive(
 }
 
 async function writeInto(
+  descriptor: number,
   path: string,
   { signal, onWritten }: Pick<WriteOptions, 'signal' | 'onWritten'>,
   fill: (archive: Archive) => Promise<void>,
@@ -73,7 +83,8 @@ async function writeInto(
       next(null, chunk);
     },
   });
-  const output = createWriteStream(path, { flags: 'r+' });
+  // The open file, whatever has its name meanwhile.
+  const output = createWriteStream(`/proc/self/fd/${descriptor}`, { flags: 'r+' });
   const writing = pipeline([Readable.from(tar), compressor, counter, output], { signal });
   const digest = new EntryDigest();
   const filling = async () => {
@@ -122,20 +133,39 @@ async function addEntry(tar: Pack, { name, content, size, digest }: NewEntry): P
   await ended.promise;
 }
 
+/** The unfinished file, locked until it is disposed. */
+interface UnfinishedFile extends Disposable {
+  descriptor: number;
+}
+
+const NEW_OR_LEFT = file.O_WRONLY | file.O_CREAT | file.O_NOFOLLOW;
+
 /** Opens, locks and empties the unfinished file, so that two writers do not mix. */
-function lockUnfinished(path: string): Disposable {
+function lockUnfinished(path: string): UnfinishedFile {
   try {
-    const descriptor = openSync(path, 'a', 0o600);
-    if (!tryLock(descriptor)) {
+    const descriptor = openSync(path, NEW_OR_LEFT, 0o600);
+    try {
+      if (!isOwnFile(descriptor)) throw new StartError(`${path} is not a file of this user: ${REMOVE_ADVICE}.`);
+      if (!tryLock(descriptor))
+        throw new StartError(`Another backup is writing ${path}: wait for it, or name another file.`);
+      ftruncateSync(descriptor);
+      fchmodSync(descriptor, 0o600);
+    } catch (cause) {
       closeSync(descriptor);
-      throw new StartError(`Another backup is writing ${path}: wait for it, or name another file.`);
+      throw cause;
     }
-    ftruncateSync(descriptor);
-    fchmodSync(descriptor, 0o600);
-    return { [Symbol.dispose]: () => closeSync(descriptor) };
+    return { descriptor, [Symbol.dispose]: () => closeSync(descriptor) };
   } catch (cause) {
     throw asWriteError(path, cause);
   }
+}
+
+const REMOVE_ADVICE = 'remove it, or name a file in a folder to which only this user can write';
+
+/** Returns whether a backup may be written to an open file. Someone who left it there must not be able to read the backup. */
+function isOwnFile(descriptor: number): boolean {
+  const facts = fstatSync(descriptor);
+  return facts.isFile() && facts.nlink === 1 && facts.uid === process.geteuid?.();
 }
 
 function asWriteError(path: string, cause: unknown): unknown {
@@ -146,6 +176,7 @@ function asWriteError(path: string, cause: unknown): unknown {
 
 function adviceFor(code: string): string {
   if (code === 'ENOSPC' || code === 'EDQUOT') return 'free space, or name a file on another disk';
+  if (code === 'ELOOP') return REMOVE_ADVICE;
   if (code === 'ENOENT') return 'create its folder, or name another file';
   return 'let this user write there, or name another file';
 }

@@ -15,7 +15,14 @@ export function readMoment(parameter: string, text: string | undefined): number 
   throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter, error: 'expected Unix milliseconds or RFC 3339' });
 }
 
-/** Returns a moment of RFC 3339 as Unix milliseconds; NaN for any other text. */
+/** Returns a moment of RFC 3339 as Unix milliseconds; NaN for any other text, and for a day that its month does not have. */
 export function parseRfc3339(text: string): number {
-  return RFC_3339.test(text) ? Date.parse(text.toUpperCase().replace(' ', 'T')) : Number.NaN;
+  if (!RFC_3339.test(text) || !isDay(text.slice(0, 10))) return Number.NaN;
+  return Date.parse(text.toUpperCase().replace(' ', 'T'));
+}
+
+/** Returns whether there is such a day. `Date` takes February 30 for March 2. */
+function isDay(day: string): boolean {
+  const parsed = new Date(`${day}T00:00:00Z`);
+  return !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(day);
 }

@@ -52,6 +52,7 @@ test('usage: only members may read it, for a window of time', async () => {
     '2020-01-01T00:00',
     '1e3',
     '2020-13-01T00:00:00Z',
+    '2021-02-29T00:00:00Z',
   ];
   for (const text of [...NO_MOMENTS, '2020-01-01T00:00:00', '2020-01-01T00:00:00+01:00']) {
     expect([text, (await usage(`?query_start_ts=${text}`)).body.code]).toEqual([text, 'API_BAD_QUERY_PARAMETER']);

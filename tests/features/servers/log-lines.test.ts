@@ -39,6 +39,11 @@ describe('whole lines of some output', () => {
       `${'x'.repeat(17)}\n`,
       { content: 'xxxxxxxx\nxxxxxxxx\nx\n', line_count: 3, consumed_bytes: 18 },
     ],
+    [
+      'a longer line is cut before a character, not inside of it',
+      '123456789é\n1234567é\n12345🦊8\n',
+      { content: '12345678\n9é\n1234567\né\n12345\n🦊8\n', line_count: 6, consumed_bytes: 33 },
+    ],
   ] as const;
   test.each(CASES)('%s', (_, output, taken) => {
     expect(take(output)).toEqual(taken);

@@ -13,7 +13,7 @@ const NEWLINE = 0x0a;
 const ONE_NEWLINE = Uint8Array.of(NEWLINE);
 
 /**
- * Takes complete lines. Splits lines over the limit; once the process has ended, the rest without a newline is a line
+ * Takes complete lines. Splits lines over the limit, between characters of UTF-8; once the process has ended, the rest without a newline is a line
  * too. Reads each byte once and copies output only to add a newline. `marks`: positions in the output, ascending.
  */
 export function takeLines(
@@ -39,7 +39,7 @@ export function takeLines(
   };
   for (let index = 0; index < output.length; index += 1) {
     if (output[index] === NEWLINE) startLineAt(index + 1);
-    else if (index - line_start === line_bytes_max) endLineAt(index);
+    else if (index - line_start === line_bytes_max) endLineAt(startOfCharacter(output, index));
   }
   if (has_ended && line_start < output.length) endLineAt(output.length);
   if (piece_start < line_start) pieces.push(output.subarray(piece_start, line_start));
@@ -47,6 +47,17 @@ export function takeLines(
   const [only = new Uint8Array()] = pieces;
   const content = pieces.length > 1 ? Buffer.concat(pieces) : only;
   return { content, line_count, consumed_bytes: line_start, lines_until };
+}
+
+/** Bytes of a character of UTF-8 after its first one. */
+const CONTINUATION_BYTES_MAX = 3;
+const isContinuation = (byte = 0) => (byte & 0xc0) === 0x80;
+
+/** Returns where the character at an index begins; the index itself if the bytes around it are not UTF-8. */
+function startOfCharacter(output: Uint8Array, index: number): number {
+  let start = index;
+  while (index - start < CONTINUATION_BYTES_MAX && isContinuation(output[start])) start -= 1;
+  return isContinuation(output[start]) ? index : start;
 }
 
 /** Returns lines of a piece without their newlines: at most `count`, after the first `skipped`. */

@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache';
 import { isSameSecret } from '../../../../platform/constant-time.ts';
 import { StartError } from '../../../../platform/errors.ts';
 import { noteSocket, noteSocketEnd } from '../../../../platform/http/ports/connections-in-use.ts';
+import { describeListenFailure } from '../../../../platform/http/ports/listen.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
-import { hasErrorCode } from '../../../../platform/system/system-errors.ts';
 import { awaitOpening } from './build-opening.ts';
 import { BuildReads, type Pack } from './build-reads.ts';
 import type { ImageRegistry } from './image-registry.ts';
@@ -190,8 +190,7 @@ function listen(options: Bun.Serve.Options<PodSocketData>): Server<PodSocketData
   try {
     return Bun.serve<PodSocketData>(options);
   } catch (cause) {
-    if (!hasErrorCode(cause, 'EADDRINUSE')) throw cause;
-    const { port } = options as { port: number };
-    throw new StartError(`Port ${port} is in use: set MUSTER_KUBERNETES_PORT to another one, for pods.`, { cause });
+    const { hostname: host, port } = options as { hostname: string; port: number };
+    throw new StartError(describeListenFailure(cause, { host, port }, 'MUSTER_KUBERNETES_PORT'), { cause });
   }
 }
