@@ -28,7 +28,7 @@ const longSnapshotOf = (after: number, number: number): Snapshot => ({
 let audiences: Audiences;
 let reads: Read[];
 /** What the channel knows without reading, by the number before it. */
-let known: Map<number, Snapshot | null>;
+let known: Map<number, Snapshot | undefined>;
 let notify: () => void;
 let followers: Map<string, Set<(frame: string) => void>>;
 /** The faults that were reported. */
@@ -44,8 +44,7 @@ beforeEach(() => {
     return promise;
   };
   const channel: Channel = {
-    peek: (number) => known.get(number),
-    since: read,
+    since: (number) => (known.has(number) ? known.get(number) : read(number)),
     present: async (number) => (await read(number)) ?? snapshotOf(0, 0),
   };
   audiences = createAudiences({
@@ -126,7 +125,7 @@ describe('the members of an audience', () => {
   test('get a change that the channel knows without a read', async () => {
     const ann = addMember(5);
     await answer(5, undefined);
-    known.set(5, snapshotOf(5, 6)).set(6, null);
+    known.set(5, snapshotOf(5, 6)).set(6, undefined);
     notify();
     await runPending();
     expect(ann.frames).toEqual(['5 to 6']);

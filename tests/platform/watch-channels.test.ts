@@ -165,7 +165,7 @@ describe('createLogChannel', () => {
   test('reads again after a failed read', async () => {
     await openAtFive();
     channel.onChange('topic', 1);
-    const seen = rejectionOf(Error, channel.since(5));
+    const seen = rejectionOf(Error, Promise.resolve(channel.since(5)));
     (await pages.take()).fail();
     expect(await seen).toBe(failure);
     const again = channel.since(5);

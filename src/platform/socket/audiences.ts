@@ -9,7 +9,7 @@ import { frames } from './frames.ts';
 const RETRY_AFTER_MS = 1_000;
 /**
  * Bytes sent to each member between two checks of whether it reads: a check costs a good part of what sending costs. A
- * session checks all its subscriptions once a second, too.
+ * socket checks all its subscriptions once a second, too.
  */
 const UNCHECKED_BYTES_MAX = 64 * 1_024;
 
@@ -20,8 +20,8 @@ export interface Member {
   /** Whether it still has frames to read, or must not be sent anything at the moment. */
   isBusy(): boolean;
   send(frame: string): void;
-  /** Starts or stops receiving what is published on the topic. */
-  follow(topic: string, is_following: boolean): void;
+  /** Starts or stops receiving what is published to a shard of followers. */
+  follow(shard_name: string, is_following: boolean): void;
   /** Ends the subscription with the error. */
   fail(error: unknown): void;
 }
@@ -42,8 +42,8 @@ interface Membership {
 
 interface AudiencesDependencies {
   channels: Pick<Channels, 'listen'>;
-  /** Sends a frame to all sockets that follow the topic. */
-  publish(topic: string, frame: string): void;
+  /** Sends a frame to all sockets that follow a shard. */
+  publish(shard_name: string, frame: string): void;
   /** Called when the reads of a view begin to fail through a fault of the service. They are retried. */
   onFault(view_name: string, cause: unknown): void;
 }
@@ -182,8 +182,8 @@ class Audience {
     const number = this.#number;
     // Without followers, changes that never pause would be read for nothing, forever.
     if (number === undefined || this.#followers.size === 0) return false;
-    const known = this.#channel.peek(number);
-    const snapshot = known === undefined ? await this.#channel.since(number) : known;
+    const changes = this.#channel.since(number);
+    const snapshot = changes instanceof Promise ? await changes : changes;
     this.#is_failing = false;
     // All followers left during the read, and the new ones have been sent another snapshot.
     if (this.#number !== number) return true;
@@ -198,7 +198,7 @@ class Audience {
     this.#is_publishing = true;
     let published = 0;
     for (const shard of this.#followers.shards) {
-      const { topic, members } = shard;
+      const { members } = shard;
       if (members.size === 0) continue;
       if (published > 0) await new Promise((resolve) => setImmediate(resolve));
       if (shard.unchecked_bytes + frame.length > UNCHECKED_BYTES_MAX) {
@@ -206,7 +206,7 @@ class Audience {
         shard.unchecked_bytes = 0;
       }
       shard.unchecked_bytes += frame.length;
-      if (members.size > 0) this.#publish(topic, frame);
+      if (members.size > 0) this.#publish(shard.name, frame);
       shard.number = number;
       published += 1;
     }
@@ -223,7 +223,7 @@ class Audience {
 
   #unfollow(member: Member) {
     const followed = this.#followers.remove(member);
-    if (followed) member.follow(followed.topic, false);
+    if (followed) member.follow(followed.name, false);
     return followed;
   }
 

@@ -2,8 +2,8 @@
 const SHARD_MAX = 500;
 
 interface Shard<Member> {
-  /** The topic that its frames are published to. */
-  topic: string;
+  /** The name to which its frames are published. */
+  name: string;
   members: Set<Member>;
   /** The number of the snapshot that all its members have been sent. */
   number: number | undefined;
@@ -28,17 +28,17 @@ export class Followers<Member> {
     return this.#shard_by_member.size;
   }
 
-  /** Adds a member that has been sent the same snapshot as the others. Returns the topic that it has to follow. */
+  /** Adds a member that has been sent the same snapshot as the others. Returns the name of the shard that it has to follow. */
   add(member: Member, number: number | undefined): string {
     const shard = this.shards.find(({ members }) => members.size < SHARD_MAX) ?? this.#open();
     shard.number = number;
     shard.members.add(member);
     this.#shard_by_member.set(member, shard);
-    return shard.topic;
+    return shard.name;
   }
 
-  /** Returns the topic that the member followed and the last number that it was sent; undefined if it did not follow. */
-  remove(member: Member): Pick<Shard<Member>, 'topic' | 'number'> | undefined {
+  /** Returns the name of the shard that the member followed and the last number that it was sent; undefined if it did not follow. */
+  remove(member: Member): Pick<Shard<Member>, 'name' | 'number'> | undefined {
     const shard = this.#shard_by_member.get(member);
     shard?.members.delete(member);
     this.#shard_by_member.delete(member);
@@ -50,8 +50,8 @@ export class Followers<Member> {
   }
 
   #open(): Shard<Member> {
-    const topic = `${this.#key}/${this.shards.length}`;
-    const shard = { topic, members: new Set<Member>(), number: undefined, unchecked_bytes: 0 };
+    const name = `${this.#key}/${this.shards.length}`;
+    const shard = { name, members: new Set<Member>(), number: undefined, unchecked_bytes: 0 };
     this.shards.push(shard);
     return shard;
   }

@@ -11,8 +11,8 @@ import { inEachMinute } from '../limits/limit.ts';
 import type { Caller } from '../tokens/caller.ts';
 import { createAudiences } from './audiences.ts';
 import { CLOSE, SUBPROTOCOL } from './frames.ts';
-import { Session } from './session.ts';
 import { createSubscriptionAuthorizer, type SubscriptionAuthorizerDependencies } from './subscription-authorizer.ts';
+import { WatchSocket } from './watch-socket.ts';
 
 const CHECK_EVERY_MS = 1_000;
 const RETRY_AFTER_MS = 5_000;
@@ -40,7 +40,7 @@ export interface Sockets extends SocketUpgrader {
 export function createSockets(dependencies: SocketsDependencies): Sockets {
   const { clock, rate_limiter, events, public_url, sockets_max, sockets_per_caller_max } = dependencies;
   /** Each with the server through which it connected. */
-  const sessions = new Map<Session, UpgradingServer>();
+  const sockets = new Map<WatchSocket, UpgradingServer>();
   const slots = new CallerSlots(sockets_per_caller_max);
   /** How many sockets connected through each server, which has to publish the frames for them. */
   const servers = new Map<UpgradingServer, number>();
@@ -49,10 +49,10 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     if (count > 0) servers.set(server, count);
     else servers.delete(server);
   }
-  function forget(session: Session): void {
-    const server = sessions.get(session);
-    if (server && sessions.delete(session)) countSocket(server, -1);
-    noteSocketEnd(session);
+  function forget(socket: WatchSocket): void {
+    const server = sockets.get(socket);
+    if (server && sockets.delete(socket)) countSocket(server, -1);
+    noteSocketEnd(socket);
   }
   let is_stopping = false;
   let checking: ReturnType<typeof setTimeout> | undefined;
@@ -61,16 +61,16 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
   function startChecking(): void {
     checking ??= setTimeout(() => {
       checking = undefined;
-      for (const session of sessions.keys()) session.check();
-      if (sessions.size > 0) startChecking();
+      for (const socket of sockets.keys()) socket.check();
+      if (sockets.size > 0) startChecking();
     }, CHECK_EVERY_MS).unref();
   }
 
   const authorizer = createSubscriptionAuthorizer({ ...dependencies, origins: dependencies.sites });
   const audiences = createAudiences({
     channels: dependencies.watch.channels,
-    publish(topic, frame) {
-      for (const server of servers.keys()) server.publish(topic, frame);
+    publish(shard_name, frame) {
+      for (const server of servers.keys()) server.publish(shard_name, frame);
     },
     onFault: (watched, cause) => events.emit({ event: 'watch_failed', watched, cause }),
   });
@@ -81,15 +81,15 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
     return () => slots.free(key);
   }
 
-  const session_dependencies = {
+  const socket_dependencies = {
     clock,
     events,
     audiences,
     authorizer,
     public_url,
     takeSlot,
-    onEnd(session: Session, duration_ms: number) {
-      forget(session);
+    onEnd(socket: WatchSocket, duration_ms: number) {
+      forget(socket);
       events.emit({ event: 'socket_closed', duration_ms });
     },
   };
@@ -108,24 +108,29 @@ export function createSockets(dependencies: SocketsDependencies): Sockets {
       const token = tokenOf(headers, offered);
       const verified = token === undefined ? undefined : await authorizer.readToken(token, exchange);
       if (is_stopping) throw new ServiceError('SERVICE_STOPPING', {});
-      if (sessions.size >= sockets_max) throw tooMany();
+      if (sockets.size >= sockets_max) throw tooMany();
       const freeSlot = takeSlot(verified?.caller, client);
-      const session = new Session(session_dependencies, { origin: headers.get('origin'), client, verified, freeSlot });
-      const accepted = { data: session, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
-      sessions.set(session, receiving_server);
+      const socket = new WatchSocket(socket_dependencies, {
+        origin: headers.get('origin'),
+        client,
+        verified,
+        freeSlot,
+      });
+      const accepted = { data: socket, headers: { 'sec-websocket-protocol': SUBPROTOCOL } };
+      sockets.set(socket, receiving_server);
       countSocket(receiving_server, 1);
       startChecking();
-      noteSocket(session, request, receiving_server);
+      noteSocket(socket, request, receiving_server);
       if (receiving_server.upgrade(request, accepted)) return;
-      forget(session);
+      forget(socket);
       freeSlot();
       throw new ServiceError('WATCH_UPGRADE_REQUIRED', {});
     },
-    count: () => sessions.size,
+    count: () => sockets.size,
     stop() {
       is_stopping = true;
       clearTimeout(checking);
-      for (const session of sessions.keys()) session.stop(CLOSE.restarting, 'the service stops');
+      for (const socket of sockets.keys()) socket.stop(CLOSE.restarting, 'the service stops');
     },
   };
 }

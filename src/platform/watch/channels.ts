@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Queries } from '../database/database.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import { Registry } from '../registry.ts';
 import { coalesceRuns } from '../runs.ts';
 import { type Feed, subscribeAll } from './feed.ts';
@@ -28,10 +29,11 @@ export interface Snapshot {
 
 /** A view that is read once for all its watchers. */
 export interface Channel {
-  /** Returns the result of `since` if it is known without a read (null if nothing is new); undefined otherwise. */
-  peek(number: number): Snapshot | null | undefined;
-  /** Returns the changes after `number`: the current state, or the next entries of a log. Undefined if there are none. */
-  since(number: number): Promise<Snapshot | undefined>;
+  /**
+   * Returns the changes after `number`: the current state, or the next entries of a log. Undefined if there are none. What is
+   * known needs no read, and comes without a promise.
+   */
+  since(number: number): MaybePromise<Snapshot | undefined>;
   /** Returns the answer to a watcher that has been sent `number` (undefined: nothing yet), even if nothing is new. */
   present(number: number | undefined): Promise<Snapshot>;
 }

@@ -88,7 +88,10 @@ export async function openFeed(database: Database, events: Events, recheck_every
     return missed;
   }
 
-  /** Nothing waits for a notification, so only a check shows that the server of the connection is silent. */
+  /**
+   * Sends a query on the connection that listens: one that has died looks like one without notifications. Set once the feed
+   * listens.
+   */
   let checkConnection = async (): Promise<void> => {};
   let is_checking = false;
 

@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import type { View } from './views.ts';
 
@@ -56,8 +57,7 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
     return this_read;
   }
 
-  async function since(number: number): Promise<Snapshot | undefined> {
-    if (newest?.from === number) return newest;
+  async function readSince(number: number): Promise<Snapshot | undefined> {
     if (end === undefined || number > end) {
       const last = view.end ? { number: await view.end() } : await readLast();
       // Other reads may have moved the end further meanwhile.
@@ -70,9 +70,11 @@ export function createLogChannel(view: View & { kind: 'log' }, { share, toSnapsh
     return snapshot.number === number ? undefined : snapshot;
   }
 
+  const since = (number: number): MaybePromise<Snapshot | undefined> =>
+    newest?.from === number ? newest : readSince(number);
+
   return {
     since,
-    peek: (number) => (newest?.from === number ? newest : undefined),
     present: async (number) => (number === undefined ? await readFirst() : await readFrom(number)),
     onChange() {
       reading_on = undefined;

@@ -1,4 +1,5 @@
 import { assert } from '../errors.ts';
+import { type MaybePromise, whenKnown } from '../maybe-promise.ts';
 import type { ChannelTools, SharedChannel, Snapshot } from './channels.ts';
 import { compareRows } from './rows.ts';
 import { stateNumberOf } from './version-reads.ts';
@@ -71,22 +72,17 @@ export function createRowsChannel(view: View & { kind: 'rows' }, { share, toSnap
     return snapshot;
   }
 
-  async function bringUpToDate(number: number | undefined): Promise<void> {
+  /** Reads the list if it may have changed. */
+  function bringUpToDate(number: number | undefined): MaybePromise<void> {
+    // A poll that waits needs its state at the next change.
     clearTimeout(forgetting);
     // A higher number is from a process that has seen more changes, or from before the database was restored.
-    if (!isCurrent() || (newest && number !== undefined && number > newest.number)) await read();
+    if (!isCurrent() || (newest && number !== undefined && number > newest.number)) return read();
   }
 
   return {
-    peek(number) {
-      // A poll that waits needs its state at the next change.
-      clearTimeout(forgetting);
-      if (!isCurrent() || !newest || number > newest.number) return undefined;
-      return number === newest.number ? null : snapshotSince(number);
-    },
-    async since(number) {
-      await bringUpToDate(number);
-      return newest?.number === number ? undefined : snapshotSince(number);
+    since(number) {
+      return whenKnown(bringUpToDate(number), () => (newest?.number === number ? undefined : snapshotSince(number)));
     },
     async present(number) {
       await bringUpToDate(number);

@@ -48,30 +48,31 @@ export function createStateChannel(
 
   const readTogether = () => share(`state ${view.name}`, read);
 
+  async function readSince(number: number): Promise<Snapshot | undefined> {
+    const known = await knownNumber();
+    if (number === known) return undefined;
+    // A higher number is from a process that has seen more changes, or from before the database was restored.
+    if (number > known && number === (await readNumber())) return undefined;
+    return await present();
+  }
+
   async function present(): Promise<Snapshot> {
     const known = await knownNumber();
     return newest?.number === known ? newest : await readTogether();
   }
 
   return {
-    peek(number) {
-      if (!versions) return undefined;
-      const known = stateNumberOf(versions);
-      if (number === known) return null;
-      return number < known && newest?.number === known ? newest : undefined;
-    },
     async present(number) {
       const snapshot = await present();
       // A state may be newer than its number, but the same number must always show the same state.
       if (snapshot.number !== number || (await readNumber()) === number) return snapshot;
       return await present();
     },
-    async since(number) {
-      const known = await knownNumber();
+    since(number) {
+      if (!versions) return readSince(number);
+      const known = stateNumberOf(versions);
       if (number === known) return undefined;
-      // A higher number is from a process that has seen more changes, or from before the database was restored.
-      if (number > known && number === (await readNumber())) return undefined;
-      return await present();
+      return number < known && newest?.number === known ? newest : readSince(number);
     },
     onChange(topic, version) {
       const known = versions?.get(topic) ?? 0;

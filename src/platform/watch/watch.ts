@@ -20,7 +20,7 @@ export interface WatchLimits {
   watchers_per_caller_max: number;
 }
 
-interface Waiting {
+interface WaitScope {
   /** Ends the wait when the client disconnects or the service stops. */
   signal: AbortSignal;
   caller_key: CallerKey;
@@ -44,7 +44,7 @@ export interface Watch {
    */
   answer(
     view: View,
-    waiting: Waiting & { number: number | undefined; authorization?: Authorization | undefined },
+    scope: WaitScope & { number: number | undefined; authorization?: Authorization | undefined },
   ): Promise<string>;
   /**
    * Calls `find` now and after each change of the topics, until it returns a value. Returns undefined after the timeout.
@@ -53,7 +53,7 @@ export interface Watch {
   until<Found>(
     topics: string | readonly string[],
     find: () => Promise<Found | undefined>,
-    waiting: Waiting & { timeout_ms: number },
+    scope: WaitScope & { timeout_ms: number },
   ): Promise<Found | undefined>;
   /** Takes one of the caller's slots. Returns the function that frees it. Throws TOO_MANY_WATCHERS. */
   takeSlot(caller_key: CallerKey): () => void;
@@ -90,7 +90,7 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
   async function poll(
     view: View,
     number: number,
-    { signal, caller_key, authorization }: Waiting & { authorization?: Authorization | undefined },
+    { signal, caller_key, authorization }: WaitScope & { authorization?: Authorization | undefined },
   ): Promise<string> {
     const freeSlot = takeSlot(caller_key);
     const { waiter, remove } = waiters.add(signal);
@@ -102,8 +102,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
       // again.
       await authorization?.check();
       for (;;) {
-        const known = channel.peek(number);
-        const snapshot = known === undefined ? await channel.since(number) : known;
+        const changes = channel.since(number);
+        const snapshot = changes instanceof Promise ? await changes : changes;
         if (snapshot || waiter.is_over) {
           if (authorized?.hasChanged()) await authorization?.check();
           return (snapshot ?? (await channel.present(number))).text;
@@ -135,8 +135,8 @@ export async function openWatch(queries: Queries, feed: Feed, limits: WatchLimit
     count: () => ({ watchers: slots_taken, polls }),
     release: () => waiters.release(),
     subscribe: feed.subscribe,
-    answer: (view, { number, ...waiting }) =>
-      number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, waiting),
+    answer: (view, { number, ...scope }) =>
+      number === undefined ? channels.present(view).then(({ text }) => text) : poll(view, number, scope),
     async until(topics, find, { signal, caller_key, timeout_ms }) {
       // `watchers_max` does not apply: a find whose lobby is being created must not fail because others watch.
       const freeSlot = takeSlot(caller_key, Number.POSITIVE_INFINITY);

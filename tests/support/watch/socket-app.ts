@@ -12,9 +12,9 @@ import { createRays } from '../../../src/platform/http/rays.ts';
 import { type Route, watched } from '../../../src/platform/http/route.ts';
 import { inEachMinute } from '../../../src/platform/limits/limit.ts';
 import { openLimits } from '../../../src/platform/limits/limits.ts';
-import type { Session } from '../../../src/platform/socket/session.ts';
 import { SOCKET_HANDLERS } from '../../../src/platform/socket/socket-handlers.ts';
 import { createSockets } from '../../../src/platform/socket/sockets.ts';
+import type { WatchSocket } from '../../../src/platform/socket/watch-socket.ts';
 import type { Caller } from '../../../src/platform/tokens/caller.ts';
 import { createTokens, type Tokens } from '../../../src/platform/tokens/tokens.ts';
 import { openFeed } from '../../../src/platform/watch/feed.ts';
@@ -34,9 +34,9 @@ export interface SocketApp extends AsyncDisposable {
   clock: ReturnType<typeof createTestClock>;
   /** All events that it logged. */
   events: ServiceEvent[];
-  server: Server<Session>;
+  server: Server<WatchSocket>;
   /** The server's end of each open socket. */
-  sockets: Set<ServerWebSocket<Session>>;
+  sockets: Set<ServerWebSocket<WatchSocket>>;
   /** The number of listeners of each topic. */
   listeners: Map<string, number>;
   /** Increments the number under a name. */
@@ -208,17 +208,17 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   });
   const sockets: SocketApp['sockets'] = new Set();
   const handlers = SOCKET_HANDLERS;
-  const server: Server<Session> = Bun.serve({
+  const server: Server<WatchSocket> = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     fetch: app.fetch,
     websocket: {
       ...handlers,
-      open(socket: ServerWebSocket<Session>) {
+      open(socket: ServerWebSocket<WatchSocket>) {
         sockets.add(socket);
         return handlers.open?.(socket);
       },
-      close(socket: ServerWebSocket<Session>, code, reason) {
+      close(socket: ServerWebSocket<WatchSocket>, code, reason) {
         sockets.delete(socket);
         return handlers.close?.(socket, code, reason);
       },
@@ -242,7 +242,7 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     tokens,
     clock,
     events: logged,
-    server: server as Server<Session>,
+    server: server as Server<WatchSocket>,
     sockets,
     listeners,
     increment: (name) => database.transact((tx) => incrementNumber(tx, name)),

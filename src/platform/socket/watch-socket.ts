@@ -21,9 +21,9 @@ const AUTHENTICATE_WITHIN_MS = 5_000;
 /** How long a client may leave sent frames unread. */
 const UNREAD_MAX_MS = 30_000;
 
-export type Socket = ServerWebSocket<Session>;
+export type Socket = ServerWebSocket<WatchSocket>;
 
-export interface SessionDependencies {
+export interface WatchSocketDependencies {
   clock: Clock;
   events: Events;
   audiences: Audiences;
@@ -31,7 +31,7 @@ export interface SessionDependencies {
   public_url: string;
   /** Counts the socket as its caller's, or as its address's while the caller is unknown. Throws TOO_MANY_SOCKETS. */
   takeSlot(caller: Caller | undefined, client: CountedClient): () => void;
-  onEnd(session: Session, duration_ms: number): void;
+  onEnd(session: WatchSocket, duration_ms: number): void;
 }
 
 /** What is known of a socket when it opens. */
@@ -55,8 +55,8 @@ interface Subscription {
  * One socket: the frames of its client, and its subscriptions. Bun calls `open`, `message`, `drain` and `close`
  * (`SocketHandler`); `sockets.ts` calls `check` and `stop`.
  */
-export class Session {
-  readonly #dependencies: SessionDependencies;
+export class WatchSocket {
+  readonly #dependencies: WatchSocketDependencies;
   readonly #opening: Opening;
   readonly #subscriptions = new Map<string, Subscription>();
   #socket: Socket | undefined;
@@ -73,7 +73,7 @@ export class Session {
   /** Whether a subscription was authorized: some views need no token. */
   #was_authorized = false;
 
-  constructor(dependencies: SessionDependencies, opening: Opening) {
+  constructor(dependencies: WatchSocketDependencies, opening: Opening) {
     this.#dependencies = dependencies;
     this.#opening = opening;
     this.#verified = opening.verified;
@@ -257,9 +257,9 @@ export class Session {
         return has_unread;
       },
       send: (frame) => this.#send(frame),
-      follow: (topic, is_following) => {
-        if (is_following) this.#socket?.subscribe(topic);
-        else this.#socket?.unsubscribe(topic);
+      follow: (shard_name, is_following) => {
+        if (is_following) this.#socket?.subscribe(shard_name);
+        else this.#socket?.unsubscribe(shard_name);
       },
       fail,
     };
