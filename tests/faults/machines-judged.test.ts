@@ -19,7 +19,7 @@ const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new U
 
 afterAll(() => {
   if (!IS_FULL_LENGTH)
-    console.log('Not tried, because only a run at full length tries it: machines at the moment of judgement.');
+    console.log('Not tried, because only a run at full length tries it: machines at the moment of detector.');
 });
 
 test.skipIf(!IS_FULL_LENGTH)(
@@ -61,7 +61,7 @@ test.skipIf(!IS_FULL_LENGTH)(
       const after = await waitFor(async () => {
         const row = (await group.rows()).get(machine_id);
         return row?.state === 'up' && row.beat > (stopped?.beat ?? 0) + 1 && row;
-      }, 'the machine to raise its beat').catch(async (cause) => {
+      }, 'the machine to write its heartbeat').catch(async (cause) => {
         const row = (await group.rows()).get(machine_id);
         throw new Error(`machine ${machine_id} was ${JSON.stringify(row)}:\n${program.output().slice(-OUTPUT_SHOWN)}`, {
           cause,
@@ -72,11 +72,11 @@ test.skipIf(!IS_FULL_LENGTH)(
 
     let given_up = 0;
     for (let moment = 0; moment < MOMENTS; ) {
-      // Two of three are judged by one, one of three by two.
-      const judged = machines.toSpliced(chance.below(machines.length), 1).slice(0, 1 + (moment % 2));
-      const outcomes = await Promise.all(judged.map(pause));
+      // Two of three are declared lost by one, one of three by two.
+      const paused = machines.toSpliced(chance.below(machines.length), 1).slice(0, 1 + (moment % 2));
+      const outcomes = await Promise.all(paused.map(pause));
       given_up += outcomes.filter(Boolean).length;
-      moment += judged.length;
+      moment += paused.length;
       expect(await group.faults()).toEqual([]);
     }
     is_over = true;

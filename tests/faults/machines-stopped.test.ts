@@ -26,7 +26,7 @@ test.skipIf(!IS_FULL_LENGTH)(
     await stopped.program.stop('SIGTERM');
     await group.operatorOf(other).waitForState(stopped.machine_id, 'resting');
     expect(group.isAlive(seated)).toBe(true);
-    // It is not judged by the time of a machine that runs.
+    // The time of a machine that runs does not apply to it.
     await waitFor(() => performance.now() - began > 2 * LOST_MS, 'that time to be over');
     expect([(await group.rows()).get(stopped.machine_id)?.state, (await group.readEnd(seated))?.stop_reason]).toEqual([
       'resting',

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database, Tx } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
-import { Judgement, type ReadTimes } from './rules.ts';
+import { FailureDetector, type ReadTimes } from './rules.ts';
 import * as store from './store.ts';
 import { type MachineSnapshot, NO_HOLDER } from './tables.ts';
 
-/** Part of `take_over_after_ms` for which a beat allows work. Calls that are under way then may end in the rest. */
+/** Part of `take_over_after_ms` for which a heartbeat allows work. Calls that are under way then may end in the rest. */
 const VALID_SHARE = 0.8;
 const ATTEMPT_AGAIN_AFTER_MS = 500;
 /** Pause after a cluster was offered that this process does not reach either. */
@@ -25,7 +25,7 @@ export interface HeldCluster {
   ended: AbortSignal;
   /**
    * Returns whether this process may change the cluster now, by its own clock. That clock stands still while the host is
-   * suspended, so until the next beat such a process may act beside its successor. Stays true while the lease is offered;
+   * suspended, so until the next heartbeat such a process may act beside its successor. Stays true while the lease is offered;
    * `timeLeft` is 0 then.
    */
   mayAct(): boolean;
@@ -55,10 +55,10 @@ interface ClusterLeaseOptions {
   database: Database;
   events: Events;
   own: { node_id: string; datacenter_id: string; place: string; host: string };
-  beat_ms: number;
-  /** How long the beat of the machine may stay the same until another process takes it over. */
+  heartbeat_ms: number;
+  /** How long the heartbeat of the machine may stay the same until another process takes it over. */
   take_over_after_ms: number;
-  /** How long the beat of the machine may stay the same until it is declared lost with its servers. */
+  /** How long the heartbeat of the machine may stay the same until it is declared lost with its servers. */
   lost_after_ms: number;
   /**
    * How long the machine may rest, after its last process was stopped and left servers running, until it is declared
@@ -66,8 +66,8 @@ interface ClusterLeaseOptions {
    */
   rest_ms: number;
   takesServers(): boolean;
-  /** Requests a beat now. */
-  wakeBeat(): void;
+  /** Requests a heartbeat now. */
+  wakeHeartbeat(): void;
 }
 
 /** The lease while this process has it. Times are those of `performance.now()`. */
@@ -82,11 +82,11 @@ interface Held {
   timer: Timer | undefined;
 }
 
-/** What a beat has read. */
-interface Beat extends ReadTimes {
+/** What a heartbeat has read. */
+interface HeartbeatRead extends ReadTimes {
   machines: readonly MachineSnapshot[];
-  /** Ids of the machines whose beats this process has raised. */
-  raised: ReadonlySet<string>;
+  /** Ids of the machines whose heartbeats this process has written. */
+  written: ReadonlySet<string>;
 }
 
 /** Why the lease may be acquired. */
@@ -94,7 +94,7 @@ type Vacancy =
   | { is: 'without_holder' }
   /** The holder does not reach the cluster. */
   | { is: 'offered' }
-  /** The beat of the holder has stayed the same. */
+  /** The heartbeat of the holder has stayed the same. */
   | { is: 'late'; beat: number };
 
 interface AcquireOptions {
@@ -105,20 +105,20 @@ interface AcquireOptions {
 }
 
 /**
- * The lease of a cluster's machine, of which one process at a time is the holder. The beat of the process raises that
- * of the cluster too. Another process takes the lease over once the beat has stayed the same for a while, or once the
+ * The lease of a cluster's machine, of which one process at a time is the holder. The heartbeat of the process writes that
+ * of the cluster too. Another process takes the lease over once the heartbeat has stayed the same for a while, or once the
  * holder offers it. By its own clock the holder stops before that, so that a process that was paused or cut off does no
  * work beside its successor. That clock stands still while the host is suspended: then the holder notices only at its
- * next beat that it no longer has the lease, and until then its transactions fail by `lockHeld`.
+ * next heartbeat that it no longer has the lease, and until then its transactions fail by `lockHeld`.
  */
 export class ClusterLease {
   #cluster: ClusterMachine | undefined;
   #held: Held | undefined;
   #onVacancy: ((vacancy: Vacancy) => void) | undefined;
-  readonly #judgement: Judgement;
+  readonly #detector: FailureDetector;
 
   constructor(private readonly options: ClusterLeaseOptions) {
-    this.#judgement = new Judgement(2 * options.beat_ms);
+    this.#detector = new FailureDetector(2 * options.heartbeat_ms);
   }
 
   /** The machine of the cluster, once it is known. */
@@ -126,7 +126,7 @@ export class ClusterLease {
     return this.#cluster;
   }
 
-  /** The machine whose beat this process raises, and its holder; undefined if another process is the holder. */
+  /** The machine whose heartbeat this process writes, and its holder; undefined if another process is the holder. */
   get holding(): store.Holding | undefined {
     return this.#cluster && this.#held && { node_id: this.#cluster.node_id, holder: this.#held.holder };
   }
@@ -137,40 +137,40 @@ export class ClusterLease {
   }
 
   /**
-   * Applies what a beat has read. `sent_for`: the holding that the beat was sent for. Returns the time until the next
-   * beat is due.
+   * Applies what a heartbeat has read. `sent_for`: the holding that the heartbeat was sent for. Returns the time until the next
+   * heartbeat is due.
    */
-  onBeat(sent_for: store.Holding | undefined, { machines, raised, ...times }: Beat): number {
+  onHeartbeat(sent_for: store.Holding | undefined, { machines, written, ...times }: HeartbeatRead): number {
     const { own, take_over_after_ms } = this.options;
     const cluster = this.#cluster;
     if (!cluster) return Number.POSITIVE_INFINITY;
     if (this.#held) {
-      // A beat that began before this process became the holder does not show whether it still is.
+      // A heartbeat that began before this process became the holder does not show whether it still is.
       if (sent_for?.holder !== this.#held.holder) return 0;
-      if (raised.has(cluster.node_id)) this.#extend(times.asked_ms);
+      if (written.has(cluster.node_id)) this.#extend(times.asked_ms);
       else this.#end('taken_over');
       return Number.POSITIVE_INFINITY;
     }
     const row = machines.find(({ node_id }) => node_id === cluster.node_id);
-    const verdict = this.#judgement.judge(row ? [{ ...row, lost_after_ms: take_over_after_ms }] : [], times);
+    const detection = this.#detector.detect(row ? [{ ...row, lost_after_ms: take_over_after_ms }] : [], times);
     // A process whose machine was declared lost has to come back first.
-    if (!raised.has(own.node_id)) return Number.POSITIVE_INFINITY;
+    if (!written.has(own.node_id)) return Number.POSITIVE_INFINITY;
     const has_no_holder = row?.state !== 'up' || row.holder === NO_HOLDER || row.place === own.place;
-    const [lost] = verdict.lost;
+    const [lost] = detection.lost;
     if (has_no_holder) this.#onVacancy?.({ is: 'without_holder' });
     else if (lost) this.#onVacancy?.({ is: 'late', beat: lost.beat });
     else if (row.is_offered) this.#onVacancy?.({ is: 'offered' });
-    return verdict.next_in_ms;
+    return detection.next_in_ms;
   }
 
-  /** Forgets all beats after one that failed. */
-  onBeatFailed(): void {
-    this.#judgement.forget();
+  /** Forgets all heartbeats after one that failed. */
+  onHeartbeatFailed(): void {
+    this.#detector.forget();
   }
 
   /** Waits until this process is the holder. Returns undefined once the signal is aborted. */
   async acquire(cluster: ClusterMachine, { reachesCluster, signal }: AcquireOptions): Promise<HeldCluster | undefined> {
-    const { events, wakeBeat } = this.options;
+    const { events, wakeHeartbeat } = this.options;
     while (!signal.aborted) {
       const vacancy = await this.#awaitVacancy(signal);
       if (!vacancy) return undefined;
@@ -185,7 +185,7 @@ export class ClusterLease {
         events.emit({ event: 'lease_failed', step: 'acquire', cause });
       }
       await sleep(ATTEMPT_AGAIN_AFTER_MS, undefined, { signal }).catch(() => {});
-      wakeBeat();
+      wakeHeartbeat();
     }
     return undefined;
   }
@@ -196,7 +196,7 @@ export class ClusterLease {
     signal.addEventListener('abort', end, { once: true });
     if (signal.aborted) end();
     this.#onVacancy = resolve;
-    this.options.wakeBeat();
+    this.options.wakeHeartbeat();
     try {
       return await promise;
     } finally {
@@ -207,7 +207,7 @@ export class ClusterLease {
 
   /** Tries to acquire the lease. Returns undefined if another process has got it. */
   async #tryAcquire({ node_id, name }: ClusterMachine, vacancy: Vacancy): Promise<HeldCluster | undefined> {
-    const { database, events, own, lost_after_ms, takesServers, wakeBeat } = this.options;
+    const { database, events, own, lost_after_ms, takesServers, wakeHeartbeat } = this.options;
     const { datacenter_id, place, host } = own;
     const asked_ms = performance.now();
     const holder = crypto.randomUUID();
@@ -223,7 +223,7 @@ export class ClusterLease {
     this.#held = { holder, valid_until: 0, may_be_taken_over_at: 0, offer: 'none', ended, timer: undefined };
     this.#extend(asked_ms);
     events.emit({ event: 'cluster_taken', node_id, cluster: name });
-    wakeBeat();
+    wakeHeartbeat();
     const isHolder = () => this.#held?.holder === holder;
     return {
       node_id,
@@ -246,7 +246,7 @@ export class ClusterLease {
           await store.setOffered(tx, { node_id, holder }, offer === 'made');
           return true;
         });
-        // Another process has taken the lease. Until the next beat ends it here, the offer stays, so that `timeLeft` is 0.
+        // Another process has taken the lease. Until the next heartbeat ends it here, the offer stays, so that `timeLeft` is 0.
         if (is_held) held.offer = offer;
       },
       release: async (state) => {
@@ -284,7 +284,7 @@ export class ClusterLease {
     clearTimeout(held.timer);
     const { node_id, name } = this.#cluster;
     if (why !== undefined) this.options.events.emit({ event: 'cluster_lost', node_id, cluster: name, why });
-    this.#judgement.forget();
+    this.#detector.forget();
     held.ended.abort();
   }
 }

@@ -6,15 +6,15 @@ import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import { topics } from '../topics.ts';
 import { ClusterLease, type ClusterMachine } from './cluster-lease.ts';
 import { registerOwn } from './registration.ts';
-import { beatEvery, Judgement } from './rules.ts';
+import { FailureDetector, heartbeatInterval } from './rules.ts';
 import * as store from './store.ts';
 import { type MachineSnapshot, UNKNOWN_CLUSTER } from './tables.ts';
 
 /**
- * The statement of a beat gets at least this time, however short the interval is. After a late one, the next statement
- * opens a new connection first, which takes a busy machine more than a second.
+ * The statement of a heartbeat gets at least this time, however short the interval is. After a late one, the next
+ * statement opens a new connection first, which takes a busy machine more than a second.
  */
-const BEAT_WITHIN_MIN_MS = 5_000;
+const HEARTBEAT_WITHIN_MIN_MS = 5_000;
 /** Shortest pause between two beats. */
 const PAUSE_MIN_MS = 20;
 /** Time after which a stopped or lost machine is deleted, with its drain. */
@@ -39,7 +39,7 @@ export interface LeaseDependencies {
   events: Events;
   feed: Feed;
   own: OwnMachine;
-  /** How long the beat of this machine may stay the same until the others declare it lost. */
+  /** How long the heartbeat of this machine may stay the same until the others declare it lost. */
   lost_after_ms: number;
   /** How long this machine may rest after its process was stopped, until the others declare it lost. */
   rest_ms: number;
@@ -48,14 +48,14 @@ export interface LeaseDependencies {
 }
 
 /** The machines as this process saw them last. */
-interface SeenMachines {
+interface ReadMachines {
   machines: readonly MachineSnapshot[];
   late: ReadonlySet<string>;
 }
 
-/** What the last beat found. */
-interface LastVerdict {
-  /** The id of this process as the holder, when the beat began. */
+/** What the last heartbeat found. */
+interface LastDetection {
+  /** The id of this process as the holder, when the heartbeat began. */
   holder: string;
   /** Whether this machine was declared lost. */
   was_declared_lost: boolean;
@@ -66,74 +66,77 @@ interface LastVerdict {
 export type Lease = ReturnType<typeof createLease>;
 
 /**
- * Creates the lease of this machine: it raises a beat in the database, declares other machines lost whose beat stays the
- * same, and says whether this machine may take work. Each start, and each return of a lost machine, has a new holder.
+ * Creates the lease of this machine: it writes the machine's heartbeat, declares machines lost whose heartbeat stops, and
+ * says whether this machine may take work. Each start, and each return of a lost machine, has a new holder.
  */
 export function createLease(dependencies: LeaseDependencies) {
   const { database, events, feed, own, lost_after_ms, rest_ms, endServersOf } = dependencies;
   const { node_id, has_cluster } = own;
-  const beat_ms = beatEvery(lost_after_ms);
-  const judgement = new Judgement(2 * beat_ms);
+  const heartbeat_ms = heartbeatInterval(lost_after_ms);
+  const detector = new FailureDetector(2 * heartbeat_ms);
   const cluster_lease = new ClusterLease({
     database,
     events,
     own: { ...own, host: own.name },
-    beat_ms,
+    heartbeat_ms,
     take_over_after_ms: lost_after_ms * TAKE_OVER_SHARE,
     // Longer than a takeover waits, however short the rest is.
     lost_after_ms: Math.max(rest_ms, lost_after_ms),
     rest_ms,
     takesServers: () => takes_servers,
-    wakeBeat: () => beating?.wake(),
+    wakeHeartbeat: () => heartbeat_loop?.wake(),
   });
   let cluster_id = has_cluster ? UNKNOWN_CLUSTER : null;
-  // Not a connection of the pool: a beat must not wait for other work.
-  const connection = database.openDedicatedConnection({ query_ms: Math.max(beat_ms, BEAT_WITHIN_MIN_MS) });
+  // Not a connection of the pool: a heartbeat must not wait for other work.
+  const connection = database.openDedicatedConnection({ query_ms: Math.max(heartbeat_ms, HEARTBEAT_WITHIN_MIN_MS) });
   const declaredLostListeners: (() => Promise<void>)[] = [];
   let holder = crypto.randomUUID();
-  let seen_machines: SeenMachines = { machines: [], late: new Set() };
-  let last_verdict: LastVerdict = { holder, was_declared_lost: false, lost: [] };
-  let next_in_ms = beat_ms;
+  let last_read: ReadMachines = { machines: [], late: new Set() };
+  let last_detection: LastDetection = { holder, was_declared_lost: false, lost: [] };
+  let next_in_ms = heartbeat_ms;
   let is_replaced = false;
   let takes_servers = true;
 
-  /** Raises the beats of this machine and of its cluster, then judges the other machines. Without the database it judges none. */
-  async function beat(): Promise<number> {
+  /** Writes the heartbeats of this machine and of its cluster, and detects lost machines; without the database, none. */
+  async function sendHeartbeat(): Promise<number> {
     const asked_ms = performance.now();
     const sent_as = holder;
     const held_cluster = cluster_lease.holding;
-    let seen: Awaited<ReturnType<typeof store.raiseBeats>>;
+    let read: Awaited<ReturnType<typeof store.writeHeartbeats>>;
     try {
       const holdings = [{ node_id, holder: sent_as }, ...(held_cluster ? [held_cluster] : [])];
-      seen = await store.raiseBeats(connection, holdings);
+      read = await store.writeHeartbeats(connection, holdings);
     } catch (cause) {
-      judgement.forget();
-      cluster_lease.onBeatFailed();
-      last_verdict = { holder: sent_as, was_declared_lost: false, lost: [] };
-      next_in_ms = beat_ms;
+      detector.forget();
+      cluster_lease.onHeartbeatFailed();
+      last_detection = { holder: sent_as, was_declared_lost: false, lost: [] };
+      next_in_ms = heartbeat_ms;
       events.emit({ event: 'beat_failed', cause });
       return 0;
     }
-    const { machines, raised } = seen;
-    const is_raised = raised.has(node_id);
+    const { machines, written } = read;
+    const is_written = written.has(node_id);
     const others = machines.filter((machine) => machine.node_id !== node_id);
     const times = { asked_ms, answered_ms: performance.now() };
-    const verdict = judgement.judge(others, times);
-    const of_cluster_in_ms = cluster_lease.onBeat(held_cluster, { ...seen, ...times });
-    next_in_ms = Math.max(Math.min(beat_ms, verdict.next_in_ms, of_cluster_in_ms), PAUSE_MIN_MS);
-    seen_machines = { machines, late: verdict.late };
-    // Only a holder judges others.
-    last_verdict = { holder: sent_as, was_declared_lost: !is_raised, lost: is_raised ? verdict.lost : [] };
-    if (!is_raised || verdict.lost.length > 0) applying?.wake();
+    const detection = detector.detect(others, times);
+    const of_cluster_in_ms = cluster_lease.onHeartbeat(held_cluster, { ...read, ...times });
+    next_in_ms = Math.max(Math.min(heartbeat_ms, detection.next_in_ms, of_cluster_in_ms), PAUSE_MIN_MS);
+    last_read = { machines, late: detection.late };
+    // Only a holder declares others lost.
+    last_detection = { holder: sent_as, was_declared_lost: !is_written, lost: is_written ? detection.lost : [] };
+    if (!is_written || detection.lost.length > 0) detection_loop?.wake();
     return 0;
   }
 
-  /** Applies what the last beat found. No beat waits for it: a transaction that takes long would make this machine late. */
-  async function applyVerdict(): Promise<number> {
-    const { holder: found_by, was_declared_lost, lost } = last_verdict;
+  /**
+   * Applies what the last heartbeat found. No heartbeat waits for it: a transaction that takes long would make this machine
+   * late.
+   */
+  async function applyDetection(): Promise<number> {
+    const { holder: found_by, was_declared_lost, lost } = last_detection;
     // This machine has come back since.
     if (found_by !== holder) return 0;
-    if (was_declared_lost) await comeBack(seen_machines.machines.find((machine) => machine.node_id === node_id));
+    if (was_declared_lost) await comeBack(last_read.machines.find((machine) => machine.node_id === node_id));
     // One that cannot be declared lost yet, because a transaction locks its row, delays no other.
     await forEachAtOnce(lost, DECLARED_AT_ONCE_MAX, declareLost);
     return 0;
@@ -157,11 +160,11 @@ export function createLease(dependencies: LeaseDependencies) {
     const registration = { ...own, holder: crypto.randomUUID(), lost_after_ms, cluster_id };
     const is_back = await database.transact((tx) => store.registerMachine(tx, registration, null));
     if (is_back) {
-      // Not before: until then, a beat of the new holder would find it lost too.
+      // Not before: until then, a heartbeat of the new holder would find it lost too.
       holder = registration.holder;
       events.emit({ event: 'machine_returned', node_id });
     }
-    beating?.wake();
+    heartbeat_loop?.wake();
   }
 
   /** Returns the ids of this process's own machine and, while it holds the lease of a cluster, of the cluster's. */
@@ -170,28 +173,28 @@ export function createLease(dependencies: LeaseDependencies) {
     return holding ? [node_id, holding.node_id] : [node_id];
   }
 
-  let beating: Loop | undefined;
-  let applying: Loop | undefined;
+  let heartbeat_loop: Loop | undefined;
+  let detection_loop: Loop | undefined;
   return {
     /** Makes this process the holder of its machine. Throws StartError if another process may be. */
     async register(signal: AbortSignal | undefined): Promise<void> {
       const { data_directory } = own;
       await registerOwn({ ...own, holder, lost_after_ms, cluster_id }, { database, events, data_directory, signal });
     },
-    /** Starts to raise the beat and to judge the others. */
+    /** Starts to write heartbeats and to detect lost machines. */
     startWork(signal: AbortSignal): Loop[] {
-      judgement.forget();
+      detector.forget();
       const shared = { signal, events };
-      applying = startLoop({ ...shared, name: 'lost-machines', every_ms: lost_after_ms, step: applyVerdict });
-      beating = startLoop({ ...shared, name: 'machines', every_ms: () => next_in_ms, step: beat });
-      wakeOnChange(beating, { feed, topics: [topics.machines()], signal });
+      detection_loop = startLoop({ ...shared, name: 'lost-machines', every_ms: lost_after_ms, step: applyDetection });
+      heartbeat_loop = startLoop({ ...shared, name: 'machines', every_ms: () => next_in_ms, step: sendHeartbeat });
+      wakeOnChange(heartbeat_loop, { feed, topics: [topics.machines()], signal });
       const old = startDeletingOld({
         name: 'old-machines',
         signal,
         events,
         deleteOld: () => store.deleteGone(database.queries, KEPT_FOR_MS),
       });
-      return [beating, applying, old];
+      return [heartbeat_loop, detection_loop, old];
     },
     /** Records that this process stops. If servers run on, the machine rests until it is declared lost. */
     async stop({ has_servers }: { has_servers: boolean }): Promise<void> {
@@ -236,7 +239,7 @@ export function createLease(dependencies: LeaseDependencies) {
     /** Whether another process holds this machine: a copy of its data directory was started. */
     isReplaced: () => is_replaced,
     /** The machines as this process saw them last. */
-    seen: () => seen_machines,
+    lastRead: () => last_read,
     /** Adds a function that ends what is left of this machine's servers after its loss, before it takes work again. */
     onDeclaredLost(endServers: () => Promise<void>): void {
       declaredLostListeners.push(endServers);

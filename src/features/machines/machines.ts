@@ -33,13 +33,13 @@ export function createMachines(dependencies: MachinesDependencies) {
   const { database, own, loads, requireAdministrator } = dependencies;
   const { queries } = database;
   const lease = createLease(dependencies);
-  const { lockHeld, isReplaced, onDeclaredLost, seen } = lease;
+  const { lockHeld, isReplaced, onDeclaredLost, lastRead } = lease;
 
   const isDraining = ({ drain_ts }: MachineSnapshot) => drain_ts !== null;
 
   async function list(): Promise<Machine[]> {
     const [machines, by_machine] = await Promise.all([store.selectMachines(queries), loads()]);
-    const { late } = seen();
+    const { late } = lastRead();
     return machines.map((machine) => ({
       ...machine,
       state: machine.state === 'up' && late.has(machine.node_id) ? 'late' : machine.state,
@@ -78,17 +78,17 @@ export function createMachines(dependencies: MachinesDependencies) {
       return cluster_id !== undefined && (await store.isAnyOtherUsing(queries, cluster_id, own.node_id));
     },
     /**
-     * Returns the machines on which no player should get a seat now: their beat is overdue, their process was stopped, or they
+     * Returns the machines on which no player should get a seat now: their heartbeat is overdue, their process was stopped, or they
      * are being drained.
      */
     avoided(): ReadonlySet<string> {
-      const { machines, late } = seen();
+      const { machines, late } = lastRead();
       const avoided = machines.filter((one) => one.state !== 'up' || isDraining(one)).map(({ node_id }) => node_id);
       return new Set([...avoided, ...late]);
     },
     /** Returns the machines without a process: those whose process was stopped, and those that were declared lost. */
     withoutProcess: (): string[] =>
-      seen()
+      lastRead()
         .machines.filter(({ state }) => state !== 'up')
         .map(({ node_id }) => node_id),
     /**
@@ -96,25 +96,25 @@ export function createMachines(dependencies: MachinesDependencies) {
      * cluster, whose pods belong to the cluster's machine.
      */
     machinesThatRemoveNoPods: (): string[] =>
-      seen()
+      lastRead()
         .machines.filter(({ is_abandoned, cluster_id }) => is_abandoned || cluster_id !== null)
         .map(({ node_id }) => node_id),
     /** Returns the machines that are being drained. */
     draining: (): Draining[] =>
-      seen()
+      lastRead()
         .machines.filter(isDraining)
         .map(({ node_id, is_drain_deadline_over }) => ({ node_id, is_deadline_over: is_drain_deadline_over })),
     /** Returns whether all machines of this datacenter that could take servers are being drained. */
     areAllDraining(): boolean {
-      const here = seen().machines.filter(
+      const here = lastRead().machines.filter(
         ({ datacenter_id, state, cluster_id }) =>
           datacenter_id === own.datacenter_id && state === 'up' && cluster_id === null,
       );
       return here.length > 0 && here.every(isDraining);
     },
-    /** Returns whether another machine of this datacenter takes servers, as it was seen last. */
+    /** Returns whether another machine of this datacenter takes servers, as this process read it last. */
     isOtherSeenTakingServers: (): boolean =>
-      seen().machines.some(
+      lastRead().machines.some(
         (one) =>
           one.node_id !== own.node_id &&
           one.node_id !== lease.cluster_lease.machine?.node_id &&
@@ -122,7 +122,7 @@ export function createMachines(dependencies: MachinesDependencies) {
           one.datacenter_id === own.datacenter_id &&
           one.state === 'up' &&
           !isDraining(one) &&
-          !seen().late.has(one.node_id),
+          !lastRead().late.has(one.node_id),
       ),
     /** Returns whether another machine of this datacenter takes servers, or another process for the cluster of this one. */
     async isOtherTakingServers(tx: Tx): Promise<boolean> {

@@ -17,7 +17,7 @@ interface RegistrationOptions {
 
 /**
  * Makes this process the holder of its machine. The lock of the data directory proves that an earlier process in the same
- * place has ended. A directory in another place was moved, or is a copy of one that is in use: then waits until the beat has
+ * place has ended. A directory in another place was moved, or is a copy of one that is in use: then waits until the heartbeat has
  * stayed the same for the machine's `lost_after_ms`. Throws StartError if it changes.
  */
 export async function registerOwn(

@@ -27,7 +27,7 @@ export type Registration = Pick<
 
 /**
  * Makes a process the holder of a machine. Returns false if another process may be the holder: the machine is up in another
- * place, neither released nor offered, and its beat is recent and differs from `unchanged_beat`, which the caller saw stay the
+ * place, neither released nor offered, and its heartbeat is recent and differs from `unchanged_beat`, which the caller saw stay the
  * same; null if the caller has not watched it for long enough.
  */
 export async function registerMachine(
@@ -79,15 +79,15 @@ function toSnapshot({ beat_ts, state_ts, drain_ts, drain_deadline_ts, ...row }: 
 }
 
 /**
- * Raises the beats of those machines of which the process is the holder and that are up. Returns their ids, and all machines
+ * Writes the heartbeats of those machines of which the process is the holder and that are up. Returns their ids, and all machines
  * as they were before.
  */
-export async function raiseBeats(
+export async function writeHeartbeats(
   connection: DedicatedConnection,
   holdings: readonly Holding[],
-): Promise<{ raised: ReadonlySet<string>; machines: MachineSnapshot[] }> {
-  const rows = await connection.execute<RawMachine & { is_raised: boolean }>(sql`
-    with raised as (
+): Promise<{ written: ReadonlySet<string>; machines: MachineSnapshot[] }> {
+  const rows = await connection.execute<RawMachine & { is_written: boolean }>(sql`
+    with written as (
       update ${machines} as machine set beat = beat + 1, beat_ts = now()
       from unnest(
         ${sql.param(holdings.map(({ node_id }) => node_id))}::uuid[], ${sql.param(holdings.map(({ holder }) => holder))}::uuid[]
@@ -95,10 +95,10 @@ export async function raiseBeats(
       where machine.node_id = held.node_id and machine.holder = held.holder and machine.state = 'up'
       returning machine.node_id
     )
-    select ${COLUMNS}, exists (select from raised where raised.node_id = machines.node_id) as is_raised
+    select ${COLUMNS}, exists (select from written where written.node_id = machines.node_id) as is_written
     from ${machines} order by node_id limit ${MACHINES_MAX}`);
-  const raised = new Set(rows.filter(({ is_raised }) => is_raised).map(({ node_id }) => node_id));
-  return { raised, machines: rows.map(({ is_raised: _, ...row }) => toSnapshot(row)) };
+  const written = new Set(rows.filter(({ is_written }) => is_written).map(({ node_id }) => node_id));
+  return { written, machines: rows.map(({ is_written: _, ...row }) => toSnapshot(row)) };
 }
 
 /** Returns all machines. */
@@ -114,7 +114,7 @@ export async function selectMachine(queries: Queries, node_id: string): Promise<
 }
 
 /**
- * Declares a machine lost unless its holder or its beat has changed since it was judged. Returns how many servers ended with
+ * Declares a machine lost unless its holder or its heartbeat has changed since it was read. Returns how many servers ended with
  * it; undefined if it is not lost.
  */
 export async function declareLost(
@@ -198,7 +198,7 @@ export async function lockHeld(tx: Tx, { node_id, holder }: Holding): Promise<{ 
     .select({ drain_ts: machines.drain_ts })
     .from(machines)
     .where(and(eq(machines.node_id, node_id), eq(machines.holder, holder), eq(machines.state, 'up')))
-    // Unlike a stronger lock, it does not keep the beat waiting.
+    // Unlike a stronger lock, it does not keep the heartbeat waiting.
     .for('key share');
   return row && { is_draining: row.drain_ts !== null };
 }

@@ -2,7 +2,7 @@ import { bigint, boolean, integer, pgTable, text, uuid } from 'drizzle-orm/pg-co
 import { moment } from '../../platform/database/columns.ts';
 
 /**
- * `up`: a process raises its beat. `resting`: its process was stopped, and its servers run on. `stopped`: its process was
+ * `up`: a process writes its heartbeat. `resting`: its process was stopped, and its servers run on. `stopped`: its process was
  * stopped, and no server is left. `lost`: the others declared it lost, with its servers.
  */
 export const MACHINE_STATES = ['up', 'resting', 'stopped', 'lost'] as const;
@@ -32,13 +32,13 @@ export const machines = pgTable('machines', {
   cluster_id: uuid(),
   /** For the machine of a cluster: its holder does not reach the cluster, so a process that does may take it over. */
   is_offered: boolean().notNull().default(false),
-  /** Raised by the holder. Only whether it changes matters. */
+  /** The heartbeat, a number that the holder increments. Only whether it changes matters. */
   beat: bigint({ mode: 'number' }).notNull(),
-  /** When it was raised last, by the clock of the database. Whether a machine is lost is judged by `beat`. */
+  /** When it was written last, by the clock of the database. Whether a machine is lost depends on `beat`. */
   beat_ts: moment().notNull(),
   state: text({ enum: MACHINE_STATES }).notNull(),
   state_ts: moment().notNull(),
-  /** How long its beat may stay the same until it is declared lost. */
+  /** How long its heartbeat may stay the same until it is declared lost. */
   lost_after_ms: integer().notNull(),
   /** Since when it takes no new servers. Null unless it is being drained. */
   drain_ts: moment(),

@@ -58,7 +58,7 @@ export interface ClusterWork extends Loop {
 
 /**
  * Starts the loop that converges the servers of a cluster's machine to their desired state while this process holds its lease.
- * Several processes may share a cluster. The others wait until the holder releases the lease, or its beat stops.
+ * Several processes may share a cluster. The others wait until the holder releases the lease, or its heartbeat stops.
  */
 export function startClusterWork(dependencies: ClusterDependencies, stopping: AbortSignal): ClusterWork {
   const { events, machines, cluster, key } = dependencies;

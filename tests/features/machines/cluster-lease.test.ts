@@ -32,12 +32,12 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, 
     database,
     events: { emit: (event) => void emitted.push(event) },
     own,
-    beat_ms: LONG_MS,
+    heartbeat_ms: LONG_MS,
     take_over_after_ms,
     lost_after_ms: LONG_MS,
     rest_ms: LONG_MS,
     takesServers: () => true,
-    wakeBeat() {},
+    wakeHeartbeat() {},
   });
   lease.join(cluster);
 
@@ -45,8 +45,8 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, 
     const { holding } = lease;
     const asked_ms = performance.now();
     const holdings = [{ node_id, holder }, ...(holding ? [holding] : [])];
-    const seen = await store.raiseBeats(database.queries, holdings);
-    lease.onBeat(holding, { ...seen, asked_ms, answered_ms: performance.now() });
+    const read = await store.writeHeartbeats(database.queries, holdings);
+    lease.onHeartbeat(holding, { ...read, asked_ms, answered_ms: performance.now() });
   }
 
   return {
@@ -54,7 +54,7 @@ async function makeProcess(cluster: ClusterMachine, take_over_after_ms: number, 
     beat,
     emitted,
     acquire: () => lease.acquire(cluster, { reachesCluster, signal: stop.signal }),
-    /** Asks for the lease, and beats until it has it. */
+    /** Asks for the lease, and heartbeats until it has it. */
     async take(): Promise<HeldCluster> {
       let held: HeldCluster | undefined;
       const acquiring = lease.acquire(cluster, { reachesCluster, signal: stop.signal }).then((got) => {
@@ -101,7 +101,7 @@ describe('the lease of a cluster', () => {
     expect(await readRow(cluster)).toMatchObject({ state: 'up', place: one.node_id, name: 'games, by here' });
   });
 
-  test('is taken over once its beat has stayed the same, and by then its earlier holder no longer acts', async () => {
+  test('is taken over once its heartbeat has stayed the same, and by then its earlier holder no longer acts', async () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, SHORT_MS), await makeProcess(cluster, SHORT_MS)];
     const held = await one.take();
@@ -117,7 +117,7 @@ describe('the lease of a cluster', () => {
     expect(held.mayAct()).toBe(false);
   });
 
-  test('ends for a holder whose beat finds another holder, before its time is over', async () => {
+  test('ends for a holder whose heartbeat finds another holder, before its time is over', async () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, SHORT_MS)];
     const held = await one.take();
@@ -196,7 +196,7 @@ describe('the lease of a cluster', () => {
     expect(held.mayAct()).toBe(true);
   });
 
-  test('that is released is taken at the next beat', async () => {
+  test('that is released is taken at the next heartbeat', async () => {
     const cluster = makeCluster();
     const [one, other] = [await makeProcess(cluster, LONG_MS), await makeProcess(cluster, LONG_MS)];
     const held = await one.take();
@@ -251,9 +251,9 @@ test('the machine of a cluster is not lost before another process may take it ov
   const acquiring = lease.cluster_lease.acquire(cluster, { reachesCluster: async () => true, signal: stop.signal });
   const now = performance.now();
   const own_row = { node_id: lease.heldIds()[0] ?? '' };
-  lease.cluster_lease.onBeat(undefined, {
+  lease.cluster_lease.onHeartbeat(undefined, {
     machines: [],
-    raised: new Set([own_row.node_id]),
+    written: new Set([own_row.node_id]),
     asked_ms: now,
     answered_ms: now,
   });

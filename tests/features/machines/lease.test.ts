@@ -17,7 +17,7 @@ async function waitsSince(): Promise<string | undefined> {
   return row?.since;
 }
 
-test('lease: a machine that cannot be declared lost yet delays neither the beat nor the end of others', async () => {
+test('lease: a machine that cannot be declared lost yet delays neither the heartbeat nor the end of others', async () => {
   const own_id = await machineIdOf(muster.config.data_directory);
   const beatOf = async () => (await store.selectMachine(muster.database.queries, own_id))?.beat ?? 0;
   const ids = [crypto.randomUUID(), crypto.randomUUID()].sort();
@@ -32,7 +32,7 @@ test('lease: a machine that cannot be declared lost yet delays neither the beat 
     }
   });
   await muster.database.transact(async (tx) => {
-    // The process of the machine without beats was paused while it took work.
+    // The process of the machine without heartbeats was paused while it took work.
     await store.lockHeld(tx, first_silent);
     const since = await waitFor(waitsSince, 'the service to declare the machine lost');
     await waitFor(async () => (await stateOf(other_silent)) === 'lost', 'the other machine to be declared lost');

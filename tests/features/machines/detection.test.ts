@@ -45,9 +45,9 @@ async function takeServer({ transact }: Database, machine: TestMachine): Promise
   });
 }
 
-/** Raises the beat of a machine. Returns whether its holder still has it. */
-async function raiseBeat({ queries }: Database, machine: TestMachine): Promise<boolean> {
-  return (await store.raiseBeats(queries, [machine])).raised.has(machine.node_id);
+/** Writes the heartbeat of a machine. Returns whether its holder still has it. */
+async function writeHeartbeat({ queries }: Database, machine: TestMachine): Promise<boolean> {
+  return (await store.writeHeartbeats(queries, [machine])).written.has(machine.node_id);
 }
 
 async function declareLost({ transact }: Database, machine: TestMachine): Promise<number | undefined> {
@@ -64,17 +64,17 @@ async function readMachine({ node_id }: TestMachine) {
   return { state: row?.state, beat: row?.beat, open: count?.open, lost: count?.lost };
 }
 
-describe('machines: the moment of judgement', () => {
-  test(`of a beat, two judges and a new server at one time, ${MOMENTS} times: one decides, and no server is left`, async () => {
+describe('machines: the moment of detection', () => {
+  test(`a heartbeat, two that declare the machine lost, and a new server at one time, ${MOMENTS} times: one decides, and no server is left`, async () => {
     const [own, one, other] = processes as [Database, Database, Database];
-    const outcomes = { raised: 0, given_up: 0, taken: 0 };
+    const outcomes = { written: 0, given_up: 0, taken: 0 };
     for (let moment = 0; moment < MOMENTS; moment += 1) {
       const machine = await makeMachine();
       const first = await takeServer(own, machine);
       expect(first).toBeDefined();
       // Each order is tried often: the calls begin in a different one each time.
       const calls = [
-        () => raiseBeat(own, machine),
+        () => writeHeartbeat(own, machine),
         () => declareLost(one, machine),
         () => declareLost(other, machine),
         () => takeServer(own, machine),
@@ -83,7 +83,7 @@ describe('machines: the moment of judgement', () => {
         await Bun.sleep((index + moment) % calls.length === 0 ? 0 : Math.random());
         return await call();
       });
-      const [is_raised, by_one, by_other, taken] = (await Promise.all(begun)) as [
+      const [is_written, by_one, by_other, taken] = (await Promise.all(begun)) as [
         boolean,
         number | undefined,
         number | undefined,
@@ -91,38 +91,38 @@ describe('machines: the moment of judgement', () => {
       ];
       const given_up = [by_one, by_other].filter((count) => count !== undefined);
       const servers = taken === undefined ? 1 : 2;
-      if (is_raised) {
+      if (is_written) {
         expect(given_up).toEqual([]);
         expect(await readMachine(machine)).toEqual({ state: 'up', beat: 2, open: servers, lost: 0 });
       } else {
         expect(given_up).toEqual([servers]);
         expect(await readMachine(machine)).toEqual({ state: 'lost', beat: 1, open: 0, lost: servers });
       }
-      outcomes.raised += Number(is_raised);
+      outcomes.written += Number(is_written);
       outcomes.given_up += given_up.length;
       outcomes.taken += Number(taken !== undefined);
     }
-    expect(outcomes.raised + outcomes.given_up).toBe(MOMENTS);
+    expect(outcomes.written + outcomes.given_up).toBe(MOMENTS);
     // Each outcome occurred, so the calls did overlap.
     for (const count of Object.values(outcomes)) expect(count).toBeGreaterThan(0);
   }, 300_000);
 
   test('a machine that was given up takes no work until its process is a new holder', async () => {
-    const [own, judge] = processes as [Database, Database];
+    const [own, other] = processes as [Database, Database];
     const machine = await makeMachine();
-    expect(await declareLost(judge, machine)).toBe(0);
-    expect(await raiseBeat(own, machine)).toBe(false);
+    expect(await declareLost(other, machine)).toBe(0);
+    expect(await writeHeartbeat(own, machine)).toBe(false);
     expect(await takeServer(own, machine)).toBeUndefined();
     const back = { ...machine, holder: crypto.randomUUID() };
     expect(await own.transact((tx) => store.registerMachine(tx, back, null))).toBe(true);
     expect(await takeServer(own, back)).toBeDefined();
     // What the earlier holder has under way cannot take work any more.
     expect(await takeServer(own, machine)).toBeUndefined();
-    expect(await raiseBeat(own, machine)).toBe(false);
+    expect(await writeHeartbeat(own, machine)).toBe(false);
   });
 
-  test('a machine that takes work is not given up meanwhile, and its beat does not wait', async () => {
-    const [own, judge, beating] = processes as [Database, Database, Database];
+  test('a machine that takes work is not given up meanwhile, and its heartbeat does not wait', async () => {
+    const [own, other, third] = processes as [Database, Database, Database];
     const machine = await makeMachine();
     const { promise: end, resolve: finish } = Promise.withResolvers<void>();
     const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
@@ -132,19 +132,19 @@ describe('machines: the moment of judgement', () => {
       await end;
     });
     await locked;
-    expect(await raiseBeat(beating, machine)).toBe(true);
-    const judging = declareLost(judge, { ...machine, beat: 2 });
-    const first = await Promise.race([judging.then(() => 'given up'), Bun.sleep(100).then(() => 'waits')]);
+    expect(await writeHeartbeat(third, machine)).toBe(true);
+    const declaring = declareLost(other, { ...machine, beat: 2 });
+    const first = await Promise.race([declaring.then(() => 'given up'), Bun.sleep(100).then(() => 'waits')]);
     expect(first).toBe('waits');
     finish();
     await working;
-    expect(await judging).toBe(0);
+    expect(await declaring).toBe(0);
   });
 
   test('a machine whose servers take long to end keeps no other from being drained or given up', async () => {
-    const [judge, other] = processes as [Database, Database];
+    const [one, other] = processes as [Database, Database];
     const [slow, quick] = [await makeMachine(), await makeMachine()];
-    const ended = await judge.transact((tx) =>
+    const ended = await one.transact((tx) =>
       store.declareLost(tx, slow, async () => {
         expect(await declareLost(other, quick)).toBe(0);
         expect(await other.transact((own) => store.setDrain(own, quick.node_id, null))).toBe(true);
@@ -155,7 +155,7 @@ describe('machines: the moment of judgement', () => {
     expect(await readMachine(slow)).toMatchObject({ state: 'lost' });
   });
 
-  test('a machine in another place is not replaced while it is up, unless its beat was seen unchanged', async () => {
+  test('a machine in another place is not replaced while it is up, unless its heartbeat was seen unchanged', async () => {
     const [database] = processes as [Database];
     const machine = await makeMachine();
     const copy = { ...machine, holder: crypto.randomUUID(), place: 'elsewhere' };
@@ -163,9 +163,9 @@ describe('machines: the moment of judgement', () => {
       database.transact((tx) => store.registerMachine(tx, copy, unchanged_beat));
     expect(await register(null)).toBe(false);
     expect(await register(2)).toBe(false);
-    expect(await raiseBeat(database, machine)).toBe(true);
+    expect(await writeHeartbeat(database, machine)).toBe(true);
     expect(await register(1)).toBe(false);
     expect(await register(2)).toBe(true);
-    expect(await raiseBeat(database, machine)).toBe(false);
+    expect(await writeHeartbeat(database, machine)).toBe(false);
   });
 });
