@@ -235,14 +235,14 @@ async function openServerFeatures(
   );
   const { port, tls } = config;
   const { https_port, http_port } = tls;
-  const relaying = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, freePort });
-  const relays = opened.use(relaying.relays);
-  const with_machines = { ...with_sites, ...relaying, machines, machine, bootstrap };
+  const relay_parts = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, freePort });
+  const relays = opened.use(relay_parts.relays);
+  const with_machines = { ...with_sites, ...relay_parts, machines, machine, bootstrap };
   const { runtime, cluster } = local_parts;
   const { developerGroupsOf } = games;
-  const running = { runtime, cluster, developerGroupsOf, isSpaceLow: database_space.isLow };
+  const runtime_parts = { runtime, cluster, developerGroupsOf, isSpaceLow: database_space.isLow };
   const servers: Servers & ClusterControl = opened.use(
-    add(await openServers({ ...with_machines, ...config.servers, ...running })),
+    add(await openServers({ ...with_machines, ...config.servers, ...runtime_parts })),
   );
   // Before the service answers, which may name them.
   await relays.keep(await servers.listOn(node_id));
@@ -266,8 +266,8 @@ async function openLobbyFeatures(
   const verification = openVerification({ ...with_servers, ...config.verification, ip_database });
   const counters = add(openCounters({ ...with_servers, readPopulations: () => lobbies.countByNamespace() }));
   const own_region = config.datacenter.slug;
-  const deciding = { captcha, verification, counters, address_classes, own_region, request_timeout_ms };
-  const lobbies: Lobbies = add(openLobbies({ ...with_servers, ...config.lobbies, ...deciding }));
+  const matchmaker_parts = { captcha, verification, counters, address_classes, own_region, request_timeout_ms };
+  const lobbies: Lobbies = add(openLobbies({ ...with_servers, ...config.lobbies, ...matchmaker_parts }));
   const with_lobbies = { ...with_servers, lobbies };
   const { datacenter_id } = with_servers.machine;
   const gateway = opened.use(add(openGateway({ ...with_lobbies, ...config.gateway, datacenter_id })));

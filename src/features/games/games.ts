@@ -2,7 +2,6 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { isTaken } from '../../platform/database/failures.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Scope, Tenants } from '../../platform/http/authorization.ts';
 import type { Caller, CallerOf } from '../../platform/tokens/caller.ts';
 import type { TokenStamp, Tokens } from '../../platform/tokens/tokens.ts';
 import { createWatchedCache } from '../../platform/watch/cache.ts';
@@ -18,10 +17,11 @@ import { toNamespaceSummary } from '../namespaces/wire.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { toVersionSummary } from '../versions/wire.ts';
-import { createRevocations, type FindShare, requireIssuedSince } from './revocations.ts';
+import { type FindShare, requireIssuedSince } from './revocations.ts';
 import { gameProblems, makeNameId, withSuffix } from './rules.ts';
 import * as store from './store.ts';
 import type { GameRow } from './tables.ts';
+import { createTenants } from './tenants.ts';
 import { toGame, toGameProfile, toGameSummary } from './wire.ts';
 
 const NAME_ID_ATTEMPTS = 8;
@@ -66,13 +66,13 @@ const topicsOfOwned = ({ game_id, developer_group_id }: OwnedGame) => [
   topics.group(developer_group_id),
 ];
 
-/** Creates the use cases of games, and `tenants`, which authorizes callers of a game. */
+/** Creates the use cases of games, and `tenants`, which authorizes callers. */
 export function createGames(dependencies: GamesDependencies) {
   const { database, clock, feed, tokens, groups, namespaces, versions, datacenters } = dependencies;
   const { public_url, sites_domain } = dependencies;
   const addresses = { public_url, sites_domain };
 
-  const revocations = createRevocations(dependencies);
+  const tenants = createTenants(dependencies);
   // Every request to a site looks up its game. A name never goes to another game.
   const ids_by_name = createWatchedCache({
     feed,
@@ -86,42 +86,6 @@ export function createGames(dependencies: GamesDependencies) {
     if (!game) throw new ServiceError('GAME_NOT_FOUND', {});
     return game;
   }
-
-  /** Returns whether a caller has access to what a scope names: a game, an environment or a lobby. */
-  async function hasAccess(caller: Caller, scope: Scope, access: 'read' | 'write'): Promise<boolean> {
-    const { game_id, namespace_id, lobby_id } = scope;
-    switch (caller.kind) {
-      case 'identity':
-        return await groups.mayActAsMember((await get(game_id)).developer_group_id, caller.identity_id);
-      case 'cloud':
-        return caller.game_id === game_id;
-      case 'service':
-        return caller.namespace_id === namespace_id;
-      case 'share': {
-        const share = await revocations.findShare(caller.share_id);
-        const is_within = share?.game_id === game_id && share.namespace_id === namespace_id;
-        return access === 'read' && is_within && (share.lobby_id === null || share.lobby_id === lobby_id);
-      }
-      default:
-        return false;
-    }
-  }
-
-  const tenants: Tenants = {
-    /**
-     * Hides which games exist: throws GAME_NOT_FOUND for foreign and missing ones alike, and GAME_ENVIRONMENT_NOT_FOUND
-     * for a namespace of another game.
-     */
-    async authorize(caller, scope, access) {
-      const { game_id, namespace_id } = scope;
-      if (!(await hasAccess(caller, scope, access))) throw new ServiceError('GAME_NOT_FOUND', {});
-      if (namespace_id === undefined) return;
-      const namespace = await namespaces.find(namespace_id);
-      if (namespace?.game_id !== game_id) throw new ServiceError('GAME_ENVIRONMENT_NOT_FOUND', {});
-    },
-    requireNotRevoked: revocations.requireNotRevoked,
-    topicsOf: revocations.topicsOf,
-  };
 
   /** Inserts a game with a first version and the namespaces prod and staging, in one transaction. */
   async function insert(wanted: WantedGame, name_id: string): Promise<string> {

@@ -20,7 +20,7 @@ export type FindShare = (
   { game_id: string; namespace_id: string; lobby_id: string | null; create_ts: Date; expire_ts: Date } | undefined
 >;
 
-interface RevocationsDependencies {
+export interface RevocationsDependencies {
   database: Database;
   feed: Feed;
   identities: Identities;

@@ -1,15 +1,12 @@
-import { isDeepStrictEqual } from 'node:util';
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database, Tx } from '../../platform/database/database.ts';
+import type { Tx } from '../../platform/database/database.ts';
 import { assert, ServiceError } from '../../platform/errors.ts';
-import type { Events } from '../../platform/events.ts';
-import { startLoop } from '../../platform/loop.ts';
-import { type ByteRange, type Objects, toReadableStream } from '../../platform/objects/objects.ts';
+import { type ByteRange, toReadableStream } from '../../platform/objects/objects.ts';
 import type { Presigner, UploadPart } from '../../platform/objects/presign.ts';
 import { pace } from '../../platform/pacing.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { startCleaning } from './cleaning.ts';
+import { type CompletionDependencies, createCompletion, type UploadPurpose } from './completion.ts';
 import { contentIdOf } from './content-id.ts';
 import { chargeQuota, type QuotaLimits, selectKeptBytes } from './quota-store.ts';
 import {
@@ -24,33 +21,16 @@ import {
   quotaBytesOf,
 } from './rules.ts';
 import * as store from './store.ts';
-import type { Splitting, UploadFileRow, UploadRow } from './tables.ts';
+import type { UploadRow } from './tables.ts';
 import { type PrepareFile, type PresignedRequest, toUpload, type UploadView } from './wire.ts';
 
+export type { UploadPurpose } from './completion.ts';
 export { contentIdOf } from './content-id.ts';
 export type { QuotaLimits } from './quota-store.ts';
 export { isHeaderSafe } from './rules.ts';
 export type { UploadFileRow, UploadKind, UploadRow } from './tables.ts';
 
-/** Time after which another request may complete an upload whose process has ended. */
-const COMPLETION_LEASE_MS = 30_000;
-const COMPLETION_RENEWED_EVERY_MS = 5_000;
-/**
- * Maximum number of possible ends that a lease remembers, one for each unanswered request to extend it. The lease is over
- * before more are sent.
- */
-const LEASE_ENDS_MAX = 16;
 const DAY_MS = 24 * 3_600_000;
-
-/** Callbacks of the feature that uses a kind of upload, for when one is completed or removed. */
-export interface UploadPurpose {
-  /** Inspects the files before the upload counts as complete. Throws to refuse it. May run twice. */
-  inspect(upload_id: string): Promise<void>;
-  /** Runs in the transaction that completes the upload. */
-  complete(tx: Tx, upload_id: string, now: Date): Promise<void>;
-  /** Removes what `inspect` left of an upload that will never be complete. May run twice. */
-  discard?(upload_id: string): Promise<void>;
-}
 
 /** A file to upload. One whose digest is known need not be sent. */
 type NewFile = PrepareFile & { sha256?: string };
@@ -68,18 +48,16 @@ export interface Quota {
   limits: QuotaLimits;
 }
 
-export interface UploadsDependencies {
-  database: Database;
-  clock: Clock;
-  events: Events;
-  objects: Objects;
+export interface UploadsDependencies extends CompletionDependencies {
   presigner: Presigner;
 }
 
 export type Uploads = ReturnType<typeof createUploads>;
 
 /** Creates the use cases of uploads: prepare, one PUT for each part, complete. */
-export function createUploads({ database, clock, events, objects, presigner }: UploadsDependencies) {
+export function createUploads(dependencies: UploadsDependencies) {
+  const { database, clock, events, objects, presigner } = dependencies;
+  const completion = createCompletion(dependencies);
   const purposes = new Map<UploadRow['kind'], UploadPurpose>();
 
   async function get(upload_id: string): Promise<UploadRow> {
@@ -95,40 +73,6 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       return new ServiceError('UPLOAD_INVALID', { error: 'it is complete, so its files can no longer change' });
     }
     return completing_until && completing_until >= clock.now() ? new ServiceError('UPLOAD_BUSY', {}) : undefined;
-  }
-
-  /** Runs work under the exclusive right to complete the upload. Returns false if another request has it. */
-  async function withLease(upload_id: string, work: (lease: store.CompletionLease) => Promise<void>): Promise<boolean> {
-    const now = clock.now();
-    const endAfter = (from: Date) => after(from, COMPLETION_LEASE_MS);
-    const lease = { upload_id, ends: [endAfter(now)] };
-    if (!(await store.claimCompletion(database.queries, upload_id, now, endAfter(now)))) return false;
-    const done = new AbortController();
-    const renewal = startLoop({
-      name: 'upload-completion',
-      every_ms: COMPLETION_RENEWED_EVERY_MS,
-      signal: done.signal,
-      events,
-      async step() {
-        const end = endAfter(clock.now());
-        lease.ends = [...lease.ends, end].slice(-LEASE_ENDS_MAX);
-        if (await store.extendCompletion(database.queries, lease, end)) lease.ends = [end];
-        return 0;
-      },
-    });
-    const stop = async () => {
-      done.abort();
-      await renewal.stopped;
-    };
-    try {
-      await work(lease);
-      await stop();
-    } catch (error) {
-      await stop();
-      await store.releaseCompletion(database.queries, lease);
-      throw error;
-    }
-    return true;
   }
 
   /** Returns the requests that send parts. There may be thousands, so call it outside of a transaction. */
@@ -257,26 +201,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
       if (upload.complete_ts) return false;
       const purpose = purposes.get(upload.kind);
       assert(purpose, `uploads of kind ${upload.kind} have a purpose`);
-      const is_done = await withLease(upload_id, async (lease) => {
-        const files = await store.selectFiles(database.queries, upload_id);
-        const stored = await objects.list(upload_id);
-        const kept = keysOf(files, upload, stored);
-        await purpose.inspect(upload_id);
-        await database.transact(async (tx) => {
-          await purpose.complete(tx, upload_id, clock.now());
-          await inTransaction?.(tx);
-          // After long work the lease may be over. Then another request may have it, and perhaps removes the files.
-          if (!(await store.markComplete(tx, lease, clock.now()))) throw new ServiceError('UPLOAD_BUSY', {});
-          // Or parts may have been sent again, which were not inspected.
-          const is_same = isDeepStrictEqual(await store.selectFiles(tx, upload_id), files);
-          if (!is_same) throw new ServiceError('UPLOAD_BUSY', {});
-        });
-        // The upload is complete now, also if this fails.
-        const superseded = [...stored.keys()].filter((key) => !kept.has(key));
-        await objects.remove(superseded).catch((cause: unknown) => {
-          events.emit({ event: 'superseded_parts_not_removed', upload_id, cause });
-        });
-      });
+      const is_done = await completion.complete(upload, purpose, inTransaction);
       if (!is_done && !(await get(upload_id)).complete_ts) throw new ServiceError('UPLOAD_BUSY', {});
       return is_done;
     },
@@ -310,7 +235,7 @@ export function createUploads({ database, clock, events, objects, presigner }: U
           clock,
           events,
           objects,
-          withLease,
+          withLease: completion.withLease,
           discardInspected: async ({ upload_id, kind }) => purposes.get(kind)?.discard?.(upload_id),
         },
         signal,
@@ -352,19 +277,4 @@ async function* verifyDigest(
   }
   if (hasher.digest('hex') === sha256) return;
   throw new ServiceError('UPLOAD_INVALID', { error: `${JSON.stringify(path)} does not have its announced sha256` });
-}
-
-/** Returns the own objects of the files. Throws UPLOAD_INCOMPLETE if one is missing, or its size differs from the announced one. */
-function keysOf(files: UploadFileRow[], splitting: Splitting, stored: Map<string, number>): Set<string> {
-  const keys = new Set<string>();
-  for (const { part, key } of files
-    .filter((file) => !isShared(file))
-    .flatMap((file) => partObjectsOf(file, splitting))) {
-    if (key === undefined || stored.get(key) !== part.content_length) {
-      const error = `the part of ${JSON.stringify(part.path)} at byte ${part.byte_offset} is missing`;
-      throw new ServiceError('UPLOAD_INCOMPLETE', { error });
-    }
-    keys.add(key);
-  }
-  return keys;
 }
