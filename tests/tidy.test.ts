@@ -36,8 +36,16 @@ interface Import {
   specifier: string;
 }
 
+/** A link of a page to another file of the repository, or to a place of the page itself. */
+interface Link {
+  page: string;
+  to: string;
+  anchor: string;
+}
+
 const files = listFiles('{src,tests,bench,examples,.ci}/**/*.{ts,tsx}');
 const sources = files.filter((path) => path.startsWith('src/'));
+const pages = ['docs/**/*.md', 'bench/*.md', '*.md'].flatMap(listFiles);
 const imports: Import[] = sources.flatMap(importsOf);
 const local = imports.filter(({ specifier }) => specifier.startsWith('.'));
 
@@ -45,6 +53,7 @@ describe('the house is tidy', () => {
   test('the sources were found', () => {
     expect(sources.length).toBeGreaterThan(100);
     expect(local.length).toBeGreaterThan(300);
+    expect(pages.length).toBeGreaterThan(50);
   });
 
   test('arrows between layers point downwards: main → commands → service → composition, front, base, local-parts → features → platform; commands → cli', () => {
@@ -146,8 +155,6 @@ describe('the house is tidy', () => {
 
   test('comments, messages and docs are in plain English', () => {
     const own = relative(ROOT, import.meta.path);
-    const pages = ['docs/**/*.md', 'bench/*.md', '*.md'].flatMap(listFiles);
-    expect(pages.length).toBeGreaterThan(50);
     const texts = [...files.filter((path) => path !== own), ...pages];
     expect(texts.length).toBeGreaterThan(500);
     const unclear = texts.flatMap((path) =>
@@ -195,13 +202,13 @@ describe('the house is tidy', () => {
   });
 
   test('pages name every setting, and no other', () => {
-    const pages = ['docs/*.md', 'README.md'].flatMap(listFiles).map(read).join('\n');
+    const text = ['docs/*.md', 'README.md'].flatMap(listFiles).map(read).join('\n');
     const settings = Object.keys(Settings.properties);
     // A name that ends with … stands for all that begin with it.
-    const named = [...new Set(pages.match(/\bMUSTER_[A-Z0-9_]+…?/g) ?? [])];
+    const named = [...new Set(text.match(/\bMUSTER_[A-Z0-9_]+…?/g) ?? [])];
     const prefixes = named.flatMap((name) => (name.endsWith('…') ? [name.slice(0, -1)] : []));
     const isNamed = (setting: string) =>
-      pages.includes(`\`${setting}`) || prefixes.some((prefix) => setting.startsWith(prefix));
+      text.includes(`\`${setting}`) || prefixes.some((prefix) => setting.startsWith(prefix));
     expect(settings.length).toBeGreaterThan(50);
     expect(settings.filter((setting) => !isNamed(setting))).toEqual([]);
     const code = sources.map(read).join('\n');
@@ -223,10 +230,16 @@ describe('the house is tidy', () => {
     expect(Object.keys(levels).filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   });
 
+  test('relative links of pages lead to a file, and to a heading or an anchor there', () => {
+    const links = pages.flatMap(linksOf);
+    expect(links.length).toBeGreaterThan(200);
+    expect(links.filter((link) => !leadsSomewhere(link))).toEqual([]);
+  });
+
   test('lines of written pages wrap at 120 characters', () => {
-    const pages = ['docs/**/*.md', 'bench/*.md', '*.md'].flatMap(listFiles).filter((path) => !WIDE_PAGES.has(path));
-    expect(pages.length).toBeGreaterThan(7);
-    const long = pages.flatMap((path) =>
+    const written = pages.filter((path) => !WIDE_PAGES.has(path));
+    expect(written.length).toBeGreaterThan(7);
+    const long = written.flatMap((path) =>
       read(path)
         .split('\n')
         .flatMap((line, index) => (line.length > LINE_LENGTH_MAX ? [`${path}:${index + 1} (${line.length})`] : [])),
@@ -242,10 +255,10 @@ describe('the house is tidy', () => {
   });
 
   test('every decision page has a number of its own', () => {
-    const pages = listFiles('docs/decisions/*.md').map((path) => basename(path));
-    expect(pages.length).toBeGreaterThan(0);
-    expect(pages.filter((page) => !/^\d{4}-[a-z0-9-]+\.md$/.test(page))).toEqual([]);
-    expect(new Set(pages.map((page) => page.slice(0, 4))).size).toBe(pages.length);
+    const decisions = listFiles('docs/decisions/*.md').map((path) => basename(path));
+    expect(decisions.length).toBeGreaterThan(0);
+    expect(decisions.filter((page) => !/^\d{4}-[a-z0-9-]+\.md$/.test(page))).toEqual([]);
+    expect(new Set(decisions.map((page) => page.slice(0, 4))).size).toBe(decisions.length);
   });
 });
 
@@ -385,6 +398,34 @@ function listFiles(pattern: string): string[] {
 
 function read(path: string): string {
   return ts.sys.readFile(join(ROOT, path)) ?? '';
+}
+
+/** Returns the links of a page that are relative. */
+function linksOf(page: string): Link[] {
+  const targets = read(page).matchAll(/\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)/g);
+  return [...targets].map(([, path = '', anchor = '']) => ({
+    page,
+    to: path === '' ? page : relative(ROOT, join(ROOT, dirname(page), path)),
+    anchor,
+  }));
+}
+
+function leadsSomewhere({ to, anchor }: Link): boolean {
+  const path = join(ROOT, to);
+  if (!ts.sys.fileExists(path)) return ts.sys.directoryExists(path) && anchor === '';
+  return anchor === '' || !to.endsWith('.md') || anchorsOf(to).includes(anchor);
+}
+
+/** Returns what links may have after `#`: the headings of a page, spelled as GitHub does, and its own anchors. */
+function anchorsOf(page: string): string[] {
+  const text = read(page).replaceAll(/^```.*?^```$/gms, '');
+  const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+  return [...headings, ...[...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id)];
 }
 
 /** Returns the places at which a file spreads a literal into another one. */
