@@ -5,7 +5,7 @@ import { atMost, calm, exactly, type Fault, holds } from './fault.ts';
 import { startAgain, stopBySignal } from './restarts.ts';
 
 const TAKEN = 'this is the game server';
-/** Like the unit in docs/operating.md. */
+/** Like the unit in docs/install.md. */
 const RESTART_AFTER_MS = 1_000;
 const START_S_MAX = 20;
 const START_S_WAITED = 40;
