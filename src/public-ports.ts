@@ -7,7 +7,7 @@ import { isCovered, openTlsPort } from './platform/http/ports/tls-port.ts';
 import { isLocalName } from './platform/networks.ts';
 
 const SERVERS_ADVICE =
-  'ports with the protocol https have no TLS: get a certificate for these names from an authority that proves them by DNS, and name its files in MUSTER_TLS_CERTIFICATE and MUSTER_TLS_KEY (docs/operating.md)';
+  'ports with the protocol https have no TLS: get a certificate for these names from an authority that proves them by DNS, and name its files in MUSTER_TLS_CERTIFICATE and MUSTER_TLS_KEY';
 
 interface PublicPortsOptions {
   certificates: Certificates;
