@@ -100,7 +100,7 @@ const PURPOSES: Record<CallerKind, string> = {
   cloud: 'tools that act for one game',
   service: 'a back end that starts servers in one environment; it can read builds, but not change them',
   share: 'anyone who was sent a [share link](hub.md#share-links): reads one namespace, or one lobby; 7 days by default',
-  metrics: 'a program that reads [the metrics](operating.md#metrics-for-prometheus), and nothing else',
+  metrics: 'a program that reads [the metrics](monitoring.md#metrics-for-prometheus), and nothing else',
   device_link: 'a tool that waits for a cloud token; send it in the query or the body',
 };
 

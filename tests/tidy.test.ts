@@ -216,9 +216,9 @@ describe('the house is tidy', () => {
     expect(named.filter((name) => !isKnown(name) && !NOT_SETTINGS.test(name))).toEqual([]);
   });
 
-  test('docs/operating.md has every event, with its level', () => {
+  test('docs/monitoring.md has every event, with its level', () => {
     const levels: Record<string, string> = LEVELS;
-    const page = read('docs/operating.md');
+    const page = read('docs/monitoring.md');
     const [, section = ''] = page.split('\nThe other events, by level:\n\n');
     const [list = ''] = section.split('\n\n');
     const listed = list.split('\n- ').flatMap((item) => {
