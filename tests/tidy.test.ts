@@ -9,7 +9,7 @@ const ROOT = resolve(import.meta.dir, '..');
 const LINES_ADVISED_MAX = 300;
 const LINE_LENGTH_MAX = 120;
 /** Pages that are generated, or whose tables a test compares with the code. */
-const WIDE_PAGES = new Set(['docs/errors.md', 'docs/tokens.md', 'docs/isolation.md', 'docs/servers.md']);
+const WIDE_PAGES = new Set(['docs/errors.md', 'docs/tokens.md', 'docs/isolation-attempts.md', 'docs/servers.md']);
 /** A variable of a shell, and those of the tests. */
 const NOT_SETTINGS = /^MUSTER_(PID$|TEST_)/;
 /** Names that do not say what a file holds. */

@@ -19,7 +19,7 @@ const ADVICE = {
   TRANSACTION_OLD:
     'End it, unless it is a backup: until then PostgreSQL removes no old rows. The hub says which program has it.',
   ISOLATION_INCOMPLETE:
-    'Run servers of strangers only where the level is full; docs/isolation.md says what that needs.',
+    'Run servers of strangers only where the level is full: on Linux 6.12 or later, with seccomp, and with control groups for memory, processor time and processes.',
   REQUESTS_REFUSED:
     'If many players share an address, raise MUSTER_LIMITS_SCALE; behind a proxy, name it in MUSTER_TRUSTED_PROXIES. Otherwise let the client wait for Retry-After.',
 } as const;

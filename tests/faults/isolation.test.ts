@@ -11,7 +11,7 @@ const TRIED = LEVELS.filter(
   ({ name, containers }) => MOST_USED.includes(name) || (IS_FULL_LENGTH && (!containers || containers === 'runc')),
 );
 
-describe('a hostile game server can do what docs/isolation.md says, and no more:', () => {
+describe('a hostile game server can do what docs/isolation-attempts.md says, and no more:', () => {
   for (const level of TRIED) {
     test.skipIf(reasonWithoutLevel(level) !== undefined)(
       level.name,

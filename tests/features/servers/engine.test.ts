@@ -415,7 +415,7 @@ for (const name of ENGINES) {
       expect(await servers.linesOf(id)).toEqual([String(IMAGE_USER), '/server']);
     }, 300_000);
 
-    test('a hostile server can do what docs/isolation.md says, and no more', async () => {
+    test('a hostile server can do what docs/isolation-attempts.md says, and no more', async () => {
       const level = LEVELS.find(({ containers }) => containers === name);
       if (!level) throw new Error('the engine has a level');
       const outcomes = await probe(level, { with_disk: false, engine_socket: engine.socket });

@@ -284,7 +284,7 @@ async function takeProcessorTime(): Promise<void> {
   }
 }
 
-/** The attempts, as docs/isolation.md lists them. */
+/** The attempts, as docs/isolation-attempts.md lists them. */
 const ATTEMPTS: Record<string, () => unknown> = {
   'list the data directory': () => readdirSync(DATA),
   "read the administrator's token": () => readBytes(`${DATA}/administrator-token`),
