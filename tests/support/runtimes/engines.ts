@@ -119,7 +119,7 @@ function commandOf(name: EngineName, directory: string, socket: string): string[
       folder('exec'),
       '--pidfile',
       folder('pid'),
-      // Containers go on while the engine is stopped, as docs/operating.md recommends.
+      // Containers go on while the engine is stopped, as docs/containers.md recommends.
       '--host',
       `unix://${socket}`,
       '--storage-driver',
