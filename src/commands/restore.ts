@@ -176,5 +176,5 @@ async function restoreDatabase(
 function otherMachine(node_id: string): string {
   const other = `This data directory belongs to a machine other than the one that made the backup (${node_id})`;
   const lost = `If that machine does not start within ${RESTORED_REST_MS / 60_000} minutes after the first start of this one, its servers are recorded as lost`;
-  return `${other}. ${lost}: see "Lost machines" in docs/operating.md.`;
+  return `${other}. ${lost}, and their lobbies end.`;
 }
