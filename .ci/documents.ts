@@ -1,6 +1,6 @@
-// Generates docs/openapi.json, docs/errors.md, docs/tokens.md, docs/cli.md, docs/muster.schema.json and the hub's types from the
-// code. Run `bun .ci/documents.ts` after a change of the route table, the error catalogue or the commands; a test fails if you
-// forget it.
+// Generates docs/openapi.json, docs/errors.md, docs/tokens.md, docs/cli.md, docs/settings.md, docs/muster.schema.json and the
+// hub's types from the code. Run `bun .ci/documents.ts` after a change of the route table, the error catalogue, the settings or
+// the commands; a test fails if you forget it.
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { CATALOGUE } from '../src/platform/error-catalogue.ts';
@@ -13,6 +13,7 @@ import { CLI_FLOWS, LIVE_FLOWS } from './cli-flows.ts';
 import { JSON_KEYS, OWN_JSON_KEYS } from './cli-json.ts';
 import { HUB_TYPES, writeHubTypes } from './hub-types.ts';
 import { projectSchema } from './project-schema.ts';
+import { writeSettings } from './settings-page.ts';
 
 /** The API document as a service serves it, as text. */
 export async function writeApi(base_url: string): Promise<string> {
@@ -282,6 +283,7 @@ if (import.meta.main) {
   await Bun.write(HUB_TYPES, await writeHubTypes(api));
   await Bun.write('docs/errors.md', writeErrors());
   await Bun.write('docs/cli.md', writeCommands());
+  await Bun.write('docs/settings.md', writeSettings());
   await Bun.write('docs/tokens.md', await writeTokens(opened.api.base_url));
   await opened[Symbol.asyncDispose]();
   await stopTestServer();

@@ -6,6 +6,7 @@ import Ajv from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { writeApi, writeCommands, writeErrors, writeSchema, writeTokens } from '../../.ci/documents.ts';
 import { HUB_TYPES, writeHubTypes } from '../../.ci/hub-types.ts';
+import { writeSettings } from '../../.ci/settings-page.ts';
 import { findAsset } from '../../src/platform/assets.ts';
 import { type Method, nameByPath } from '../../src/platform/http/route.ts';
 import { openTestService, type TestService } from '../support/service.ts';
@@ -33,6 +34,10 @@ describe('the generated documents are current:', () => {
 
   test('docs/cli.md has every command (bun .ci/documents.ts writes it)', async () => {
     expect(await read('docs/cli.md')).toBe(writeCommands());
+  });
+
+  test('docs/settings.md has every setting (bun .ci/documents.ts writes it)', async () => {
+    expect(await read('docs/settings.md')).toBe(writeSettings());
   });
 
   test('docs/muster.schema.json has every key of muster.yaml (bun .ci/documents.ts writes it)', async () => {
