@@ -254,11 +254,18 @@ describe('the house is tidy', () => {
     expect(suites.filter((path) => left_out.test(read(path)))).toEqual([]);
   });
 
-  test('every decision page has a number of its own', () => {
-    const decisions = listFiles('docs/decisions/*.md').map((path) => basename(path));
+  test('every decision page has a number of its own, and its title in the index', () => {
+    const decisions = listFiles('docs/decisions/*.md').filter((path) => basename(path) !== 'README.md');
     expect(decisions.length).toBeGreaterThan(0);
-    expect(decisions.filter((page) => !/^\d{4}-[a-z0-9-]+\.md$/.test(page))).toEqual([]);
-    expect(new Set(decisions.map((page) => page.slice(0, 4))).size).toBe(decisions.length);
+    const names = decisions.map((path) => basename(path));
+    expect(names.filter((name) => !/^\d{4}-[a-z0-9-]+\.md$/.test(name))).toEqual([]);
+    expect(new Set(names.map((name) => name.slice(0, 4))).size).toBe(names.length);
+    const index = read('docs/decisions/README.md').replaceAll(/\s+/g, ' ');
+    const isListed = (path: string) => {
+      const [, title = ''] = /^# \d{4} (.+)$/m.exec(read(path)) ?? [];
+      return index.includes(`${basename(path).slice(0, 4)} [${title}](${basename(path)})`);
+    };
+    expect(decisions.filter((path) => !isListed(path))).toEqual([]);
   });
 });
 
