@@ -167,16 +167,16 @@ describe('the house is tidy', () => {
     expect(unclear).toEqual([]);
   });
 
-  test('every file that docs/architecture.md names exists', () => {
+  test('every file that docs/architecture.md and docs/files.md name exists', () => {
     const paths = [...files, ...listFiles('docs/**/*.md')].map((path) => `/${path}`);
-    const named = read('docs/architecture.md').matchAll(/`([\w./-]+\.ts)`/g);
+    const named = `${read('docs/architecture.md')}${read('docs/files.md')}`.matchAll(/`([\w./-]+\.ts)`/g);
     const names = [...named].map(([, name]) => name);
     expect(names.length).toBeGreaterThan(100);
     expect(names.filter((name) => !paths.some((path) => path.endsWith(`/${name}`)))).toEqual([]);
   });
 
-  test('docs/architecture.md names every folder of src/features and src/platform', () => {
-    const page = read('docs/architecture.md');
+  test('docs/files.md names every folder of src/features and src/platform', () => {
+    const page = read('docs/files.md');
     const folders = sources.flatMap((path) => path.match(/^src\/(?:features|platform)\/(.+\/)/)?.[1] ?? []);
     expect(folders.length).toBeGreaterThan(50);
     // A folder inside another one may be named by its own name, as the runtimes of servers are.
@@ -193,8 +193,8 @@ describe('the house is tidy', () => {
     expect([...new Set(loops)].toSorted()).toEqual(listed.toSorted());
   });
 
-  test('docs/architecture.md names every file of src/platform', () => {
-    const page = read('docs/architecture.md');
+  test('docs/files.md names every file of src/platform', () => {
+    const page = read('docs/files.md');
     const own = sources.flatMap((path) => path.match(/^src\/platform\/(.+)$/)?.[1] ?? []);
     expect(own.length).toBeGreaterThan(100);
     const isNamed = (path: string) => page.includes(`\`${path}\``) || page.includes(`\`${basename(path)}\``);
