@@ -312,7 +312,8 @@ const CLIENT_SETTINGS = new Set(['MUSTER_URL', 'MUSTER_TOKEN', 'MUSTER_GAME', 'M
 function parseSettings(environment: Record<string, string | undefined>): Settings {
   for (const name of Object.keys(environment)) {
     if (name.startsWith('MUSTER_') && !(name in Settings.properties) && !CLIENT_SETTINGS.has(name)) {
-      throw new StartError(`${name} is not a setting; "muster --help" lists them all.`);
+      const advice = `"muster --help" lists them all.${adviceOnServiceLink(name, environment[name])}`;
+      throw new StartError(`${name} is not a setting; ${advice}`);
     }
   }
   const given: Record<string, unknown> = {};
@@ -327,9 +328,21 @@ function parseSettings(environment: Record<string, string | undefined>): Setting
     const name = problem.path.slice(1);
     const shape = Settings.properties[name as keyof Settings];
     const shown = SECRETS.includes(name) ? '' : ` is "${hideUser(String(given[name]))}", which`;
-    throw new StartError(`${name}${shown} cannot be used (${expectation(shape)}). ${shape.description}`);
+    const advice = `${shape.description}${adviceOnServiceLink(name, environment[name])}`;
+    throw new StartError(`${name}${shown} cannot be used (${expectation(shape)}). ${advice}`);
   }
   return Value.Decode(Settings, completed);
+}
+
+/** Variables that Kubernetes sets in pods for each Service: MUSTER_SERVICE_HOST, MUSTER_PORT_8080_TCP and others. */
+const SERVICE_LINK_NAME = /_SERVICE_(HOST|PORT)|_PORT_[0-9]+_/;
+const SERVICE_LINK_ADDRESS = /^(tcp|udp|sctp):/;
+
+/** Returns what to do about a setting that Kubernetes set; empty for others. */
+function adviceOnServiceLink(name: string, value = ''): string {
+  const is_address = name.endsWith('_PORT') && SERVICE_LINK_ADDRESS.test(value);
+  if (!is_address && !SERVICE_LINK_NAME.test(name)) return '';
+  return ' Kubernetes sets it for a Service whose name begins with "muster": set enableServiceLinks: false in the pod.';
 }
 
 /** Returns an environment that allows more concurrent fetches; undefined if the current one sets the limit already. */
@@ -383,7 +396,7 @@ function expectation(shape: TSchema): string {
   if (shape.type === 'integer') return `expected a whole number from ${shape.minimum} to ${shape.maximum}`;
   if (shape.maxLength !== undefined) return `expected at most ${shape.maxLength} characters`;
   if (Array.isArray(shape.anyOf)) return `expected one of ${shape.anyOf.map((one) => one.const).join(', ')}`;
-  return `expected the form ${shape.pattern}`;
+  return `expected ${shape.expected}`;
 }
 
 const proxyProtocolOf = ({ MUSTER_RELAY_PROXY_PROTOCOL: version }: Settings) =>

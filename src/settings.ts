@@ -13,6 +13,7 @@ export const Settings = Type.Object({
   MUSTER_HOST: Type.String({
     default: '127.0.0.1',
     pattern: '^[A-Za-z0-9.:-]+$',
+    expected: 'an address like 127.0.0.1 or ::1, or a name',
     description: 'Address to listen on. 0.0.0.0 to be reachable from other machines.',
   }),
   MUSTER_PORT: Type.Integer({ default: 8080, minimum: 1, maximum: PORT_MAX, description: 'Port to listen on.' }),
@@ -33,6 +34,7 @@ export const Settings = Type.Object({
   MUSTER_PUBLIC_URL: Type.Optional(
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
+      expected: 'an address like https://play.example.com, without a path',
       description: 'Address that clients use, if not http://HOST:PORT (for example behind a proxy).',
     }),
   ),
@@ -49,6 +51,7 @@ export const Settings = Type.Object({
   MUSTER_ACME_HOSTS: Type.Optional(
     Type.String({
       pattern: `^${PUBLIC_HOST_NAME}(, ?${PUBLIC_HOST_NAME})*$`,
+      expected: 'public host names like play.example.com, separated by commas',
       description:
         "Host names to get certificates for from an ACME authority (Let's Encrypt), separated by commas. You accept its terms of service.",
     }),
@@ -56,11 +59,13 @@ export const Settings = Type.Object({
   MUSTER_ACME_DIRECTORY: Type.String({
     default: 'https://acme-v02.api.letsencrypt.org/directory',
     pattern: '^https://[^/?#@]+/[^?#@]*$',
+    expected: 'an address like https://ca.example.com/directory',
     description: 'Address of the ACME authority.',
   }),
   MUSTER_ACME_EMAIL: Type.Optional(
     Type.String({
       pattern: '^[^@ ]+@[^@ ]+$',
+      expected: 'an address like admin@example.com',
       description: 'Address for messages of the ACME authority, when the account with it is created.',
     }),
   ),
@@ -95,6 +100,7 @@ export const Settings = Type.Object({
   DATABASE_URL: Type.Optional(
     Type.String({
       pattern: '^postgres(ql)?://',
+      expected: 'an address that begins with postgres:// or postgresql://',
       description: 'PostgreSQL 15 or later to use instead of the embedded one: postgres://user:password@host/database.',
     }),
   ),
@@ -102,12 +108,14 @@ export const Settings = Type.Object({
   MUSTER_TRUSTED_PROXIES: Type.Optional(
     Type.String({
       pattern: '^[0-9A-Fa-f.:/, ]+$',
+      expected: 'addresses and networks, separated by commas',
       description: 'Proxies whose X-Forwarded-For is trusted: addresses and networks, like 127.0.0.1,10.0.0.0/8.',
     }),
   ),
   MUSTER_PROXY_SECRET: Type.Optional(
     Type.String({
       pattern: '^[!-~]{16,256}$',
+      expected: '16 to 256 visible ASCII characters, without blanks',
       description:
         'Secret that trusted proxies send in the header Muster-Proxy-Secret. Required for a proxy on this machine, because game servers share its address.',
     }),
@@ -146,6 +154,7 @@ export const Settings = Type.Object({
   MUSTER_DATACENTER: Type.String({
     default: 'local',
     pattern: '^[a-z0-9]([a-z0-9-]{0,14}[a-z0-9])?$',
+    expected: 'at most 16 lower-case letters, digits and dashes, without a dash at either end',
     description: 'Name id of the datacenter (region) of this machine.',
   }),
   MUSTER_DATACENTER_NAME: Type.String({
@@ -157,36 +166,42 @@ export const Settings = Type.Object({
   MUSTER_DATACENTER_COORDINATES: Type.Optional(
     Type.String({
       pattern: '^-?[0-9]{1,2}([.][0-9]{1,9})?, ?-?[0-9]{1,3}([.][0-9]{1,9})?$',
+      expected: 'two numbers like 50.11,8.68, with at most nine decimals each',
       description: 'Latitude and longitude of the datacenter in degrees, like 50.11,8.68.',
     }),
   ),
   MUSTER_SERVER_HOST: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9.:-]+$',
+      expected: 'a host name or an address, without a scheme',
       description: 'Host name or address at which players reach game servers. Default: the host of MUSTER_PUBLIC_URL.',
     }),
   ),
   MUSTER_SITES_DOMAIN: Type.String({
     default: 'sites.localhost',
     pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
+    expected: 'a domain in lower case like sites.example.com',
     description:
       'Domain of all sites: game--namespace.DOMAIN. Point *.DOMAIN at this service. It must not be the domain of the API.',
   }),
   MUSTER_SERVERS_DOMAIN: Type.String({
     default: 'servers.localhost',
     pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
+    expected: 'a domain in lower case like games.example.com',
     description:
       'Domain of game servers with ports for http or https: SERVER-PORT.DOMAIN. Point *.DOMAIN at this service. Below localhost, players get the address of the server itself.',
   }),
   MUSTER_OWN_HOSTS: Type.Optional(
     Type.String({
       pattern: `^${HOST_NAME}(, ?${HOST_NAME})*$`,
+      expected: 'host names, separated by commas',
       description: 'Further host names of the API, separated by commas. No site can use them.',
     }),
   ),
   MUSTER_DOMAINS_ALLOW: Type.Optional(
     Type.String({
       pattern: `^${ALLOWED_DOMAIN}(, ?${ALLOWED_DOMAIN})*$`,
+      expected: 'domains, each alone or with =NAMESPACE_ID, separated by commas',
       description:
         'Domains that sites may use without a DNS proof: *.example.com, or play.example.com=NAMESPACE_ID for one namespace; * for all.',
     }),
@@ -194,6 +209,7 @@ export const Settings = Type.Object({
   MUSTER_NAME_SERVERS: Type.Optional(
     Type.String({
       pattern: '^[0-9A-Fa-f.:,\\[\\] ]+$',
+      expected: 'addresses, each with a port or without, separated by commas',
       description:
         'Name servers to ask for DNS proofs, like 192.0.2.53 or [2001:db8::53]:53. Default: those of this machine.',
     }),
@@ -201,6 +217,7 @@ export const Settings = Type.Object({
   MUSTER_SERVER_PORTS: Type.String({
     default: '26000-31999',
     pattern: '^[0-9]{1,5}-[0-9]{1,5}$',
+    expected: 'two ports like 26000-31999',
     description: 'Ports for game servers, first-last.',
   }),
   MUSTER_RELAYS: Type.Union([Type.Literal('tls'), Type.Literal('all')], {
@@ -288,6 +305,7 @@ export const Settings = Type.Object({
   MUSTER_CONTAINER_ENGINE: Type.Optional(
     Type.String({
       pattern: '^unix:///.+$',
+      expected: 'an address that begins with unix:///',
       description:
         'The socket of Docker or Podman that runs containers, like unix:///run/docker.sock. Default: Muster runs them itself.',
     }),
@@ -305,6 +323,7 @@ export const Settings = Type.Object({
   MUSTER_KUBERNETES: Type.Optional(
     Type.String({
       pattern: '^(in-cluster|/.+)$',
+      expected: 'in-cluster, or a path that begins with /',
       description:
         'The Kubernetes cluster that runs game servers: in-cluster, or the path of a kubeconfig. Default: this machine runs them.',
     }),
@@ -312,18 +331,21 @@ export const Settings = Type.Object({
   MUSTER_KUBERNETES_NAMESPACE: Type.Optional(
     Type.String({
       pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$',
+      expected: 'at most 63 lower-case letters, digits and dashes, without a dash at either end',
       description: 'The namespace of the pods. Default: that of MUSTER_KUBERNETES.',
     }),
   ),
   MUSTER_KUBERNETES_IMAGE: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9][A-Za-z0-9./:@_-]{0,511}$',
+      expected: 'the name of an image like registry.example.com/muster:1.2.3',
       description: "Muster's own image, of this release, in which the pods run.",
     }),
   ),
   MUSTER_KUBERNETES_HOST: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9.:-]+$',
+      expected: 'a host name or an address, without a scheme',
       description:
         'Address at which pods reach this process and those that share the cluster with it: the API at MUSTER_PORT, and MUSTER_KUBERNETES_PORT.',
     }),
@@ -338,6 +360,7 @@ export const Settings = Type.Object({
     Type.String({
       // Without a dot or a port, nodes would look for it at Docker Hub.
       pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+(:[0-9]{1,5})?|[a-z0-9-]+:[0-9]{1,5})$',
+      expected: 'a name in lower case with a dot or a port, like muster.example.com or muster:8443',
       description:
         'Name, with a port unless it is that of https, at which the nodes pull the images of builds from this service. Default: none, and images are refused.',
     }),
@@ -437,11 +460,13 @@ export const Settings = Type.Object({
   MUSTER_HCAPTCHA_URL: Type.String({
     default: 'https://api.hcaptcha.com/siteverify',
     pattern: '^https?://[^/?#@]+/[^?#@]*$',
+    expected: 'an address like https://captcha.example.com/verify',
     description: 'Address that checks the captchas of hCaptcha.',
   }),
   MUSTER_TURNSTILE_URL: Type.String({
     default: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
     pattern: '^https?://[^/?#@]+/[^?#@]*$',
+    expected: 'an address like https://captcha.example.com/verify',
     description: 'Address that checks the captchas of Turnstile.',
   }),
   MUSTER_CAPTCHA_TIMEOUT_MS: Type.Integer({

@@ -9,6 +9,7 @@ export const STORE_SHAPES = {
   REDIS_URL: Type.Optional(
     Type.String({
       pattern: '^rediss?://',
+      expected: 'an address that begins with redis:// or rediss://',
       description:
         'Redis or Valkey in which several processes count their rate limits together, like redis://10.0.0.7:6379/1.',
     }),
@@ -16,11 +17,16 @@ export const STORE_SHAPES = {
   UPSTASH_REDIS_REST_URL: Type.Optional(
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
+      expected: 'an address like https://eu1-x.upstash.io, without a path',
       description: 'REST address of Upstash, to use instead of REDIS_URL.',
     }),
   ),
   UPSTASH_REDIS_REST_TOKEN: Type.Optional(
-    Type.String({ pattern: '^[!-~]+$', description: 'Token for UPSTASH_REDIS_REST_URL.' }),
+    Type.String({
+      pattern: '^[!-~]+$',
+      expected: 'visible ASCII characters, without blanks',
+      description: 'Token for UPSTASH_REDIS_REST_URL.',
+    }),
   ),
 };
 

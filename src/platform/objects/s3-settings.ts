@@ -27,6 +27,7 @@ export const S3_SHAPES = {
   S3_ENDPOINT: Type.Optional(
     Type.String({
       pattern: '^https?://[^/?#@]+/?$',
+      expected: 'an address like https://s3.example.com, without a path',
       description:
         'Object storage (S3) to use instead of the data directory, like https://s3.eu-central-1.amazonaws.com.',
     }),
@@ -34,24 +35,34 @@ export const S3_SHAPES = {
   S3_BUCKET: Type.Optional(
     Type.String({
       pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
+      expected: '3 to 63 lower-case letters, digits, dots and dashes, with a letter or digit at both ends',
       description: 'Bucket in the object storage; it must exist.',
     }),
   ),
   S3_ACCESS_KEY_ID: Type.Optional(
     Type.String({
       pattern: '^[!-~]+$',
+      expected: 'visible ASCII characters, without blanks',
       description: 'Access key with the rights to list, read, write and delete in the bucket.',
     }),
   ),
-  S3_SECRET_ACCESS_KEY: Type.Optional(Type.String({ pattern: '^[!-~]+$', description: 'Secret of the access key.' })),
+  S3_SECRET_ACCESS_KEY: Type.Optional(
+    Type.String({
+      pattern: '^[!-~]+$',
+      expected: 'visible ASCII characters, without blanks',
+      description: 'Secret of the access key.',
+    }),
+  ),
   S3_REGION: Type.String({
     default: 'us-east-1',
     pattern: '^[A-Za-z0-9-]+$',
+    expected: 'letters, digits and dashes',
     description: 'Region of the bucket, if the storage has regions.',
   }),
   S3_PREFIX: Type.Optional(
     Type.String({
       pattern: `^${FOLDER}(/${FOLDER})*/?$`,
+      expected: 'names of folders like games or games/muster',
       description: 'Folder in the bucket to store all objects in.',
     }),
   ),
