@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { defaultDataDirectory } from './default-data-directory.ts';
+import { assertDomains } from './domains.ts';
 import { StartError } from './platform/errors.ts';
 import { gatewayRequestsMaxOf, transfersMaxOf, withMoreFetches } from './platform/fetches.ts';
 import { assertProxySecret, readTrustedProxies } from './platform/http/addresses.ts';
@@ -11,7 +12,6 @@ import { isAnyAddress, type Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
 import { hideFromOthers, overwriteVariables } from './platform/system/memory-hiding.ts';
 import type { PortProtocol } from './platform/tokens/caller.ts';
-import { assertServersDomain } from './servers-domain.ts';
 import {
   parseCoordinates,
   parseNameServers,
@@ -193,7 +193,7 @@ export function readConfig(environment: Record<string, string | undefined> = pro
   }
   const [sites_domain, servers_domain] = [settings.MUSTER_SITES_DOMAIN, settings.MUSTER_SERVERS_DOMAIN];
   const own_hosts = splitList(settings.MUSTER_OWN_HOSTS);
-  assertServersDomain({ servers_domain, sites_domain, public_url, own_hosts });
+  assertDomains({ servers_domain, sites_domain, public_url, own_hosts });
   return {
     host: settings.MUSTER_HOST,
     port: settings.MUSTER_PORT,

@@ -182,7 +182,7 @@ export const Settings = Type.Object({
     pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
     expected: 'a domain in lower case like sites.example.com',
     description:
-      'Domain of all sites: game--namespace.DOMAIN. Point *.DOMAIN at this service. It must not be the domain of the API.',
+      'Domain of all sites: game--namespace.DOMAIN. Point *.DOMAIN at this service. It must not be the domain of the API, or one above it.',
   }),
   MUSTER_SERVERS_DOMAIN: Type.String({
     default: 'servers.localhost',

@@ -287,7 +287,7 @@ const LAYERS = [
   'local-parts',
   'features',
   'config',
-  'servers-domain',
+  'domains',
   'tls-settings',
   'setting-texts',
   'throwaway-settings',

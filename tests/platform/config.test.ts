@@ -255,6 +255,14 @@ describe('config: an invalid setting is refused with its name, its value and wha
       { UPSTASH_REDIS_REST_URL: 'https://eu1-x.upstash.io', UPSTASH_REDIS_REST_TOKEN: 'x', REDIS_URL: 'redis://h' },
       'REDIS_URL and UPSTASH_REDIS_REST_URL are both set: set only one of them.',
     ],
+    ...[
+      { name: 'MUSTER_PUBLIC_URL', value: 'https://example.com', host: 'example.com' },
+      { name: 'MUSTER_PUBLIC_URL', value: 'https://Play.example.com:8443', host: 'play.example.com' },
+      { name: 'MUSTER_OWN_HOSTS', value: 'localhost, API.example.com', host: 'API.example.com' },
+    ].map(({ name, value, host }): [Record<string, string>, string] => [
+      { MUSTER_SITES_DOMAIN: 'example.com', [name]: value },
+      `MUSTER_SITES_DOMAIN is "example.com", which includes the host of the API, ${host}: uploaded pages could set its cookies. Give sites a domain of their own, such as sites.example.com.`,
+    ]),
     [
       { REDIS_URL: 'redis://h:99999' },
       'REDIS_URL is not a valid address: write it like the example in "muster --help".',
@@ -348,6 +356,14 @@ describe('config: valid settings', () => {
       sockets: { sockets_max: 20_000, sockets_per_caller_max: 64 },
     });
   });
+
+  test.each(['sites.play.example.com', 'sites.example.com', 'example.org'])(
+    'give sites a domain that does not include the API: %s',
+    (domain) => {
+      const settings = { MUSTER_PUBLIC_URL: 'https://play.example.com', MUSTER_SITES_DOMAIN: domain };
+      expect(readConfig(settings).sites_domain).toBe(domain);
+    },
+  );
 
   test('stay text even if they consist of digits', () => {
     const { datacenter, data_directory } = readConfig({
