@@ -42,7 +42,7 @@ export const Settings = Type.Object({
     Type.String({
       minLength: 1,
       description:
-        'Files with certificates in PEM, each with its chain, separated by commas. Read again when they change. https is served with them.',
+        'Files with certificates in PEM, each with its chain, separated by commas. Read again when they change. Muster then serves https.',
     }),
   ),
   MUSTER_TLS_KEY: Type.Optional(
@@ -66,14 +66,14 @@ export const Settings = Type.Object({
     Type.String({
       pattern: '^[^@ ]+@[^@ ]+$',
       expected: 'an address like admin@example.com',
-      description: 'Address for messages of the ACME authority, when the account with it is created.',
+      description: 'E-mail address for the ACME authority. Only used when Muster creates its account there.',
     }),
   ),
   MUSTER_ACME_CA: Type.Optional(
     Type.String({
       minLength: 1,
       description:
-        'File with the certificate of the authority that signed that of MUSTER_ACME_DIRECTORY, if the system lacks it.',
+        'File with the CA certificate for connections to MUSTER_ACME_DIRECTORY, if the system does not trust it.',
     }),
   ),
   MUSTER_TLS_LOCAL: Type.Union([Type.Literal('on'), Type.Literal('off')], {
@@ -189,13 +189,13 @@ export const Settings = Type.Object({
     pattern: '^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$',
     expected: 'a domain in lower case like games.example.com',
     description:
-      'Domain of game servers with ports for http or https: SERVER-PORT.DOMAIN. Point *.DOMAIN at this service. Below localhost, players get the address of the server itself.',
+      "Domain of game servers with ports for http or https: SERVER-PORT.DOMAIN. Point *.DOMAIN at this service. With a domain below localhost, such as the default, players get the server's own address.",
   }),
   MUSTER_OWN_HOSTS: Type.Optional(
     Type.String({
       pattern: `^${HOST_NAME}(, ?${HOST_NAME})*$`,
       expected: 'host names, separated by commas',
-      description: 'Further host names of the API, separated by commas. No site can use them.',
+      description: 'Further host names of the API, separated by commas, so that no site can take them.',
     }),
   ),
   MUSTER_DOMAINS_ALLOW: Type.Optional(
@@ -248,7 +248,7 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 86_400_000,
     description:
-      "How long a stop waits for players' WebSockets and relayed connections to end by themselves. Meanwhile everything is answered, and /health/ready says 503.",
+      "How long a stop waits for players' WebSockets and relayed connections to end by themselves. Until then, Muster answers all requests, and /health/ready says 503.",
   }),
   MUSTER_SERVERS_MAX: Type.Integer({
     default: 500,
@@ -284,13 +284,13 @@ export const Settings = Type.Object({
     minimum: 1_000,
     maximum: WEEK_MS,
     description:
-      'Like MUSTER_MACHINE_LOST_MS, but after Muster was stopped and left game servers running, for example for an upgrade. Also how long a cluster may be without a Muster that holds it while others run on its database, but at least MUSTER_MACHINE_LOST_MS.',
+      'Time after which a machine counts as lost whose Muster was stopped while game servers run on, for example for an upgrade. A cluster is declared lost after this time without a holder, but not before MUSTER_MACHINE_LOST_MS.',
   }),
   MUSTER_SERVER_DISK_MB: Type.Integer({
     default: 4_096,
     minimum: 0,
     maximum: 16_777_216,
-    description: 'MiB of disk that a game server may use, and up to 100,000 files. 0 sets no limit.',
+    description: 'MiB of disk for a game server, with at most 100,000 files. 0 lifts both limits.',
   }),
   MUSTER_ISOLATION: Type.Union([Type.Literal('on'), Type.Literal('required'), Type.Literal('off')], {
     default: 'on',
@@ -332,7 +332,7 @@ export const Settings = Type.Object({
     Type.String({
       pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$',
       expected: 'at most 63 lower-case letters, digits and dashes, without a dash at either end',
-      description: 'The namespace of the pods. Default: that of MUSTER_KUBERNETES.',
+      description: 'The namespace of the pods. Default: the namespace of the credentials.',
     }),
   ),
   MUSTER_KUBERNETES_IMAGE: Type.Optional(
@@ -362,7 +362,7 @@ export const Settings = Type.Object({
       pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+(:[0-9]{1,5})?|[a-z0-9-]+:[0-9]{1,5})$',
       expected: 'a name in lower case with a dot or a port, like muster.example.com or muster:8443',
       description:
-        'Name, with a port unless it is that of https, at which the nodes pull the images of builds from this service. Default: none, and images are refused.',
+        'Host name at which nodes pull the images of builds from this service, with its port unless that is 443. Default: none, and images are refused.',
     }),
   ),
   MUSTER_KUBERNETES_AGONES: Type.Union([Type.Literal('on'), Type.Literal('off')], {
@@ -477,7 +477,7 @@ export const Settings = Type.Object({
   }),
   MUSTER_CAPTCHA_WHEN_DOWN: Type.Union([Type.Literal('closed'), Type.Literal('open')], {
     default: 'closed',
-    description: 'Whether requests pass when the provider of their captcha is down: closed (no) or open (yes).',
+    description: 'Requests while the captcha provider is down: closed refuses them, open lets them pass.',
   }),
   MUSTER_ADDRESS_CLASSES: Type.Optional(
     Type.String({
