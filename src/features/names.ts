@@ -60,9 +60,15 @@ export function nameIdProblem(text: string): 'too-short' | 'too-long' | 'invalid
 /** Problems that a message names. The metadata has all of them. */
 const NAMED_PROBLEMS_MAX = 8;
 
-/** Advice for problems whose path does not explain them. */
-const ADVICE = new Map([
+/**
+ * What to do about a problem, by the last parts of its path. `*` stands for a part that a request chooses: a label, or a
+ * position in a list.
+ */
+export type ProblemAdvice = ReadonlyMap<string, string>;
+
+const NAME_ADVICE: ProblemAdvice = new Map([
   ['bio.invalid', `at most ${BIO_LINES_MAX} lines and ${BIO_BYTES_MAX} bytes, without invisible characters`],
+  ['display-name.too-short', 'at least one character'],
   ['display-name.invalid', 'no blanks at its ends, and never two in a row; no other invisible characters'],
   [
     'display-name.too-long',
@@ -72,15 +78,23 @@ const ADVICE = new Map([
     'display-name.not-unique',
     'another version of this game has that name, so choose another, or use one from versions/reserve-name',
   ],
+  [
+    'label-invalid',
+    `only lower-case letters and digits, with single dashes between them; at most ${NAME_ID_BYTES_MAX} characters`,
+  ],
   ['name-id.invalid', 'only lower-case letters and digits, with single dashes between them'],
   ['name-id.not-unique', 'that name is taken, so choose another'],
   ['name-id.too-long', `at most ${NAME_ID_BYTES_MAX} characters`],
+  ['name-id.too-short', 'at least one character'],
 ]);
 
-/** Throws VALIDATION_ERROR with the paths of all problems, if there are any. The message names the first ones. */
-export function refuseProblems(errors: ContentProblem[]): void {
+/**
+ * Throws VALIDATION_ERROR with the paths of all problems, if there are any. The message names the first ones. `advice`: for
+ * problems other than those of names.
+ */
+export function refuseProblems(errors: ContentProblem[], advice?: ProblemAdvice): void {
   if (errors.length === 0) return;
-  const named = errors.slice(0, NAMED_PROBLEMS_MAX).map(({ path }) => describeProblem(path.join('.')));
+  const named = errors.slice(0, NAMED_PROBLEMS_MAX).map((problem) => describeProblem(problem, advice));
   const more = errors.length > named.length ? [`${errors.length - named.length} more`] : [];
   throw validationError(errors, [...named, ...more].join(', '));
 }
@@ -94,7 +108,16 @@ function validationError(errors: ContentProblem[], error: string): ServiceError 
   return new ServiceError('VALIDATION_ERROR', { error }, { metadata: { errors } });
 }
 
-function describeProblem(path: string): string {
-  const advice = ADVICE.get(path);
-  return advice === undefined ? path : `${path} (${advice})`;
+/** Returns the path of a problem, and in parentheses what to do about it. */
+export function describeProblem({ path }: ContentProblem, advice?: ProblemAdvice): string {
+  const text = path.join('.');
+  const found = (advice && findAdvice(path, advice)) ?? findAdvice(path, NAME_ADVICE);
+  return found === undefined ? text : `${text} (${found})`;
+}
+
+/** Returns the advice that matches the most of a path's last parts. */
+function findAdvice(path: readonly string[], advice: ProblemAdvice): string | undefined {
+  const parts = path.map((part) => (/^(\d+|\*.*\*)$/s.test(part) ? '*' : part));
+  const ends = parts.map((_, index) => parts.slice(index).join('.'));
+  return ends.map((end) => advice.get(end)).find((found) => found !== undefined);
 }

@@ -157,8 +157,8 @@ export const RULE_ROWS: RuleRow[] = [
     place: ['ports'],
     good: [{}, map(16, portAt), { [text(16)]: portAt(0) }],
     bad: [
-      [map(17, portAt), 'ports-too-many'],
-      [{ [text(17)]: portAt(0) }, 'ports.0.label-invalid'],
+      [map(17, portAt), 'ports-too-many (at most 16)'],
+      [{ [text(17)]: portAt(0) }, 'ports.0.label-invalid (only lower-case letters'],
       [{ '': portAt(0) }, 'ports.0.label-invalid'],
     ],
   },
@@ -198,14 +198,14 @@ export const RULE_ROWS: RuleRow[] = [
     place: ['lobby_count_max'],
     good: [1, 32_767],
     bad: [
-      [0, 'lobby-count.too-low'],
-      [32_768, 'lobby-count.too-high'],
+      [0, 'lobby-count.too-low (1 to 32767)'],
+      [32_768, 'lobby-count.too-high (1 to 32767)'],
     ],
   },
   {
     operation: `POST ${NAMESPACE}/mm-config`,
     place: ['max_players'],
     good: [1, 2_147_483_647],
-    bad: [[0, 'max-players.too-low']],
+    bad: [[0, 'max-players.too-low (1 to 2147483647)']],
   },
 ];

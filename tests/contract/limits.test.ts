@@ -210,9 +210,9 @@ function pathsIn({ status, body }: Answer): string[] {
   return body.errors.map(({ path }: { path: string[] }) => path.join('.'));
 }
 
-/** Returns whether a version is refused for a path, or because it needs a feature of a later release. */
+/** Returns whether a version is refused for a path, with advice, or because it needs a feature of a later release. */
 function isRefused(answer: Answer, path: string): boolean {
-  return isOfLater(answer) || (answer.body.code === 'VALIDATION_ERROR' && answer.body.message.includes(path));
+  return isOfLater(answer) || (answer.body.code === 'VALIDATION_ERROR' && answer.body.message.includes(`${path} (`));
 }
 
 const isOfLater = ({ body }: Answer): boolean => body.code === 'FEATURE_DISABLED';

@@ -12,7 +12,7 @@ import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createCdnSettings, type DomainSettings } from './cdn.ts';
 import { updateSettings } from './cdn-store.ts';
-import { developmentPortProblems, matchmakerLimitProblems, namespaceProblems } from './rules.ts';
+import { developmentPortProblems, matchmakerLimitProblems, NAMESPACE_ADVICE, namespaceProblems } from './rules.ts';
 import * as store from './store.ts';
 import type { NamespaceRow } from './tables.ts';
 import { type DevelopmentTokenBody, readDevelopmentPorts } from './wire.ts';
@@ -122,7 +122,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       scope: store.NamespaceScope,
       limits: { lobby_count_max: number; max_players: number },
     ): Promise<void> {
-      refuseProblems(matchmakerLimitProblems(limits));
+      refuseProblems(matchmakerLimitProblems(limits), NAMESPACE_ADVICE);
       const { lobby_count_max, max_players } = limits;
       const settings = {
         lobby_count_max,
@@ -154,7 +154,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     async createDevelopmentToken(scope: store.NamespaceScope, wanted: DevelopmentTokenBody): Promise<string> {
       const { namespace_id, name_id } = await get(scope);
       const ports = readPorts(wanted);
-      refuseProblems(developmentPortProblems(ports));
+      refuseProblems(developmentPortProblems(ports), NAMESPACE_ADVICE);
       const caller = { kind: 'development', namespace_id, hostname: wanted.hostname, ports } as const;
       return await tokens.issue(caller, { suffix: name_id });
     },

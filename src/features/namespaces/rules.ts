@@ -6,7 +6,9 @@ import {
   isNameId,
   LONG_DISPLAY_NAME_BYTES_MAX,
   nameIdProblem,
+  type ProblemAdvice,
 } from '../names.ts';
+import { PORT_ADVICE } from '../ports.ts';
 
 const PORTS_MAX = 16;
 /** Limit of the reference API. */
@@ -31,6 +33,17 @@ export function matchmakerLimitProblems(limits: { lobby_count_max: number; max_p
     ...(limits.max_players > MAX_PLAYERS_MAX ? playersProblem('too-high') : []),
   ].map((path) => ({ path }));
 }
+
+/** What to do about problems of a namespace's limits, and of the ports of its development tokens. */
+export const NAMESPACE_ADVICE: ProblemAdvice = new Map([
+  ['lobby-count.too-low', `1 to ${LOBBY_COUNT_MAX}`],
+  ['lobby-count.too-high', `1 to ${LOBBY_COUNT_MAX}`],
+  ['max-players.too-low', `1 to ${MAX_PLAYERS_MAX}`],
+  ['max-players.too-high', `1 to ${MAX_PLAYERS_MAX}`],
+  ['ports-too-many', `at most ${PORTS_MAX}`],
+  ...PORT_ADVICE,
+  ['unsupported-port-range', 'port_range needs protocol tcp or udp'],
+]);
 
 /** Accepts domains of at least two labels, but no addresses. */
 export function isDomain(text: string): boolean {

@@ -1,13 +1,13 @@
 import type { CaptchaConfig } from './config.ts';
 import { below, type ProblemPath, toPathPart } from './problem-paths.ts';
 
-const REQUESTS_MAX = 600;
-const TTL_MS_MAX = 12 * 3_600_000;
-const DIFFICULTY_MAX = 10_000;
-const DOMAINS_MAX = 32;
+export const REQUESTS_MAX = 600;
+export const TTL_MS_MAX = 12 * 3_600_000;
+export const DIFFICULTY_MAX = 10_000;
+export const DOMAINS_MAX = 32;
 /** Lengths of keys in bytes. */
-const HCAPTCHA_KEYS = { site_key: 36, secret_key: 42 };
-const TURNSTILE_KEYS = { site_key: 30, secret_key: 40 };
+export const HCAPTCHA_KEYS = { site_key: 36, secret_key: 42 };
+export const TURNSTILE_KEYS = { site_key: 30, secret_key: 40 };
 const HOSTNAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 
 /** Returns what is wrong with a version's captcha settings. `shared`: providers for which the service has its own keys. */

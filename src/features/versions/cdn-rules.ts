@@ -3,12 +3,12 @@ import type { CdnConfig, CdnRoute } from './config.ts';
 import { globProblem } from './globs.ts';
 import { below, type ProblemPath } from './problem-paths.ts';
 
-const ROUTES_MAX = 32;
-const MIDDLEWARES_MAX = 32;
-const HEADERS_MAX = 32;
-const HEADER_NAME_MAX = 512;
-const HEADER_VALUE_MAX = 1_024;
-const PRIORITY_MAX = 100;
+export const ROUTES_MAX = 32;
+export const MIDDLEWARES_MAX = 32;
+export const HEADERS_MAX = 32;
+export const HEADER_NAME_MAX = 512;
+export const HEADER_VALUE_MAX = 1_024;
+export const PRIORITY_MAX = 100;
 
 /** Returns what is wrong with a version's site settings. */
 export function cdnProblems({ site_id, routes = [] }: CdnConfig, is_site: boolean): ProblemPath[] {

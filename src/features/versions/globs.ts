@@ -1,6 +1,6 @@
 /** Each `*` or `**` makes a match slower; with more of them it takes milliseconds. */
-const WILDCARDS_MAX = 8;
-const BRACES_MAX = 4;
+export const WILDCARDS_MAX = 8;
+export const BRACES_MAX = 4;
 /** Extended patterns of shells, like `!(a)` and `@(a|b)`, which Bun.Glob reads as plain characters. */
 const EXTENDED = /[!@+?*]\(|\|/;
 

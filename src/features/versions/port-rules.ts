@@ -3,10 +3,10 @@ import type { NetworkMode } from '../ports.ts';
 import type { PortConfig } from './config.ts';
 import { type ProblemPath, toPathPart } from './problem-paths.ts';
 
-const PORTS_MAX = 16;
+export const PORTS_MAX = 16;
 /** Bounds for ranges of host ports (specification: Limits). */
-const RANGE_MIN = 26_000;
-const RANGE_MAX = 31_999;
+export const RANGE_MIN = 26_000;
+export const RANGE_MAX = 31_999;
 
 /** Returns what is wrong with the ports of a game mode. */
 export function portProblems(ports: Record<string, PortConfig>, network_mode: NetworkMode): ProblemPath[] {

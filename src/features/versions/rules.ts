@@ -33,18 +33,18 @@ export interface VersionContext {
 }
 
 const PROBLEMS_MAX = 256;
-const GAME_MODES_MAX = 32;
-const PLAYERS_MAX = 256;
-const IDLE_MIN_MAX = 16;
-const IDLE_MAX_MAX = 32;
-const ARGUMENTS_MAX = 64;
-const ARGUMENT_BYTES_MAX = 512;
-const VARIABLES_MAX = 64;
-const VARIABLE_NAME_BYTES_MAX = 64;
-const VARIABLE_BYTES_MAX = 512;
-const HEADERS_MAX = 32;
-const SECRET_BYTES_MIN = 24;
-const SECRET_BYTES_MAX = 64;
+export const GAME_MODES_MAX = 32;
+export const PLAYERS_MAX = 256;
+export const IDLE_MIN_MAX = 16;
+export const IDLE_MAX_MAX = 32;
+export const ARGUMENTS_MAX = 64;
+export const ARGUMENT_BYTES_MAX = 512;
+export const VARIABLES_MAX = 64;
+export const VARIABLE_NAME_BYTES_MAX = 64;
+export const VARIABLE_BYTES_MAX = 512;
+export const HEADERS_MAX = 32;
+export const SECRET_BYTES_MIN = 24;
+export const SECRET_BYTES_MAX = 64;
 
 /** Environment variables that only the service sets, as in the servers API. */
 const RESERVED_VARIABLE = /^(SERVICE|RIVET|PORT|MUSTER)_|^BUN_BE_BUN$/;

@@ -11,6 +11,7 @@ import type { Datacenter, Datacenters } from '../datacenters/datacenters.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
 import type { Sites } from '../sites/sites.ts';
 import { type CaptchaConfig, VersionConfig } from './config.ts';
+import { VERSION_ADVICE } from './problem-advice.ts';
 import { versionProblems } from './rules.ts';
 import { type GameModeSettings, resolveMatchmaker } from './settings.ts';
 import * as store from './store.ts';
@@ -122,7 +123,7 @@ export function createVersions(dependencies: VersionsDependencies) {
     /** Creates a version. Throws FEATURE_DISABLED, GAME_TOO_MANY_VERSIONS, or VALIDATION_ERROR with the problems. */
     async create(game_id: string, wanted: WantedVersion): Promise<VersionRow> {
       refuseUnsupported(wanted.config);
-      refuseProblems(await problemsOf(game_id, wanted));
+      refuseProblems(await problemsOf(game_id, wanted), VERSION_ADVICE);
       const region_slugs = await regionSlugs();
       return await database.transact((tx) => insert(tx, game_id, wanted, region_slugs));
     },

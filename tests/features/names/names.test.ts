@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import {
+  describeProblem,
   displayNameProblem,
   isBio,
   isLenientNameId,
@@ -121,6 +122,20 @@ describe('bios', () => {
   });
 });
 
+test('names: the message has the advice that matches the most of a path, and the plain path without advice', () => {
+  const advice = new Map([
+    ['too-high', 'less'],
+    ['*.too-high', 'less of it'],
+    ['ports.*.too-high', 'at most 9'],
+  ]);
+  const describe = (...path: string[]) => describeProblem({ path }, advice);
+  expect(describe('config', 'ports', '*game*', 'too-high')).toBe('config.ports.*game*.too-high (at most 9)');
+  expect(describe('ports', '12', 'too-high')).toBe('ports.12.too-high (at most 9)');
+  expect(describe('*a\nb*', 'too-high')).toBe('*a\nb*.too-high (less of it)');
+  expect(describe('count', 'too-high')).toBe('count.too-high (less)');
+  expect(describe('count', 'too-low')).toBe('count.too-low');
+});
+
 test('names: problems are reported together, each by its path', () => {
   expect(refuseProblems([])).toBeUndefined();
   const errors = [{ path: ['display-name', 'too-long'] }, { path: ['ports', '0', 'label-invalid'] }];
@@ -128,7 +143,7 @@ test('names: problems are reported together, each by its path', () => {
   expect(refusal).toMatchObject({
     code: 'VALIDATION_ERROR',
     message:
-      'The request has invalid content: display-name.too-long (at most 24 bytes for a game, group or person, and 128 for others), ports.0.label-invalid.',
+      'The request has invalid content: display-name.too-long (at most 24 bytes for a game, group or person, and 128 for others), ports.0.label-invalid (only lower-case letters and digits, with single dashes between them; at most 16 characters).',
     metadata: { errors },
   });
 });

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { TIERS } from '../../../src/features/versions/tiers.ts';
 import { makeGame, type TestGame, uploadScript } from '../../support/game.ts';
 import { openTestService } from '../../support/service.ts';
 import { countOutcomes, shareService } from '../../support/suite.ts';
@@ -136,6 +137,8 @@ describe('versions: a broken rule is refused', () => {
       'config.matchmaker.game-modes.*default*.player-counts.max-players-party.too-low',
       'config.matchmaker.game-modes.*default*.regions.*local*.tier-name-id-invalid',
     ];
+    const advice = ['at least one character', '1 to 256', '1 to 256', `one of ${[...TIERS.keys()].join(', ')}`];
+    const explained = problems.map((problem, index) => `${problem} (${advice[index]})`);
     const before = await listNames();
     const validated = await validate('', config);
     expect(validated.status).toBe(200);
@@ -144,7 +147,7 @@ describe('versions: a broken rule is refused', () => {
     expect({ status, code: body.code, message: body.message }).toEqual({
       status: 400,
       code: 'VALIDATION_ERROR',
-      message: `The request has invalid content: ${problems.join(', ')}.`,
+      message: `The request has invalid content: ${explained.join(', ')}.`,
     });
     expect(paths(body.metadata.errors)).toEqual(problems);
     expect(await listNames()).toEqual(before);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { CaptchaConfig, GameModeConfig, MatchmakerConfig } from '../../../src/features/versions/config.ts';
 import { type VersionContext, versionProblems } from '../../../src/features/versions/rules.ts';
 import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
+import { expectAdvice } from '../../support/problem-advice.ts';
 
 const BUILD = crypto.randomUUID();
 const CONTEXT: VersionContext = {
@@ -20,7 +21,9 @@ function problemsOf(
 ): string[] {
   const docker = { image_id: BUILD };
   const config = { matchmaker: { docker, ...matchmaker, game_modes: { default: mode } } };
-  const problems = versionProblems({ display_name: '1', config }, context).map(({ path }) => path.join('/'));
+  const found = versionProblems({ display_name: '1', config }, context);
+  expectAdvice(found);
+  const problems = found.map(({ path }) => path.join('/'));
   for (const problem of problems) expect(problem).toStartWith(prefix);
   return problems.map((problem) => problem.slice(prefix.length));
 }

@@ -1,12 +1,16 @@
 import { describe, expect, test } from 'bun:test';
 import type { PortConfig } from '../../../src/features/versions/config.ts';
 import { portProblems } from '../../../src/features/versions/port-rules.ts';
+import { expectAdvice } from '../../support/problem-advice.ts';
 
 const RANGE = { min: 26_000, max: 26_010 };
 const HOST = { proxy: 'none', protocol: 'udp', port_range: RANGE } as const;
 
-const problemsOf = (ports: Record<string, PortConfig>, network_mode: 'bridge' | 'host' = 'bridge') =>
-  portProblems(ports, network_mode).map((path) => path.join('/'));
+function problemsOf(ports: Record<string, PortConfig>, network_mode: 'bridge' | 'host' = 'bridge'): string[] {
+  const paths = portProblems(ports, network_mode);
+  expectAdvice(paths.map((path) => ({ path })));
+  return paths.map((path) => path.join('/'));
+}
 
 /** Returns what is wrong with a single port. */
 const problemsOfOne = (port: PortConfig, network_mode: 'bridge' | 'host') =>

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { DockerConfig, GameModeConfig, MatchmakerConfig } from '../../../src/features/versions/config.ts';
 import { versionProblems } from '../../../src/features/versions/rules.ts';
 import { parseAllowList } from '../../../src/platform/outbound/addresses.ts';
+import { expectAdvice } from '../../support/problem-advice.ts';
 
 const BUILD = crypto.randomUUID();
 const CONTEXT = {
@@ -14,8 +15,11 @@ const CONTEXT = {
 const MODE = 'config/matchmaker/game-modes/*default*/';
 
 /** Returns everything wrong with a version, as paths. */
-const problemsOf = (matchmaker: MatchmakerConfig, display_name = '1.0') =>
-  versionProblems({ display_name, config: { matchmaker } }, CONTEXT).map(({ path }) => path.join('/'));
+function problemsOf(matchmaker: MatchmakerConfig, display_name = '1.0'): string[] {
+  const problems = versionProblems({ display_name, config: { matchmaker } }, CONTEXT);
+  expectAdvice(problems);
+  return problems.map(({ path }) => path.join('/'));
+}
 
 /** Returns what is wrong with a version's only game mode, as paths below the game mode. */
 function modeProblems(mode: GameModeConfig, general: MatchmakerConfig = {}): string[] {
