@@ -3,8 +3,8 @@ export interface CatalogueEntry {
   /** HTTP status: one of those that clients of the reference API distinguish, or 426 for the version of a WebSocket. */
   status: 400 | 401 | 403 | 404 | 413 | 426 | 429 | 500 | 503;
   /**
-   * What is wrong, then what to do. `{name}` stands for a parameter. If a message ends with `{error}` or
-   * `{reason}`, that parameter says what to do.
+   * What is wrong, then what to do. `{name}` stands for a parameter. If a message ends with `{error}` or `{reason}`, that
+   * parameter says what to do, unless this follows from what is wrong.
    */
   message: string;
 }
@@ -26,7 +26,10 @@ export const CATALOGUE = {
     status: 413,
     message: 'The request body is larger than {limit_bytes} bytes. Send a smaller one.',
   },
-  API_CLIENT_GONE: { status: 400, message: 'The client left before the request was answered. Send it again.' },
+  API_CLIENT_GONE: {
+    status: 400,
+    message: 'The client closed the connection before the answer. Send the request again.',
+  },
   API_CORS_ORIGIN_NOT_ALLOWED: {
     status: 403,
     message: 'Browsers may not call this path from this origin. Call it from a server, or from {origins}.',
@@ -59,7 +62,7 @@ export const CATALOGUE = {
   BUILDS_BUILD_NOT_FOUND: {
     status: 404,
     message:
-      'This game or environment has no such build. Builds of the whole game cannot have tags. Check the build id.',
+      'This game or environment has no such build. Check the build id. Tags can be set only on builds of an environment.',
   },
   BUILDS_KIND_NOT_AVAILABLE: {
     status: 400,
@@ -84,7 +87,7 @@ export const CATALOGUE = {
   CAPTCHA_CAPTCHA_UNAVAILABLE: {
     status: 503,
     message:
-      'The captcha could not be checked. Solve a new one and try again. If it lasts, the receipt of the request says why.',
+      'The captcha could not be checked. Solve a new one and try again. If this goes on, the receipt of the request says why.',
   },
   CAPTCHA_WORK_NOT_USED: {
     status: 400,
@@ -213,12 +216,12 @@ export const CATALOGUE = {
   GATEWAY_TOO_MANY_BYTES: {
     status: 429,
     message:
-      'The game server has exchanged too many bytes in this minute, in all or with this address. Try again in a minute.',
+      'This game server has exchanged too many bytes within this minute, with all players or with your address. Try again in a minute.',
   },
   GATEWAY_TOO_MANY_CONNECTIONS: {
     status: 429,
     message:
-      'The game server has too many requests in progress or open WebSockets, in all or from this address, or this address began too many in this second. Try again in a second.',
+      'Too many requests or WebSockets are open at this game server, or your address opened too many within a second. Try again in a second.',
   },
   GROUP_ALREADY_MEMBER: {
     status: 400,
@@ -323,7 +326,7 @@ export const CATALOGUE = {
   },
   MATCHMAKER_PLAYER_ALREADY_CONNECTED: {
     status: 400,
-    message: 'The player token has already been used. A token connects one player once, so turn the player away.',
+    message: 'The player token was already used. Turn this player away.',
   },
   MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY: {
     status: 400,
@@ -344,7 +347,7 @@ export const CATALOGUE = {
   MATCHMAKER_RECEIPT_NOT_FOUND: {
     status: 404,
     message:
-      'No receipt of this request exists: it was not kept, or is more than an hour old. Read it sooner, or let the operator raise MUSTER_RECEIPTS_PER_SECOND_MAX.',
+      'This namespace has no receipt of this request. Finds, joins and creates that reach the matchmaker have one, for an hour; at most MUSTER_RECEIPTS_PER_SECOND_MAX in a second are kept.',
   },
   MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE: {
     status: 400,
@@ -364,12 +367,12 @@ export const CATALOGUE = {
   MATCHMAKER_TOO_MANY_LOBBIES: {
     status: 400,
     message:
-      'The namespace has reached its lobby_count_max, or earlier finds wait for a lobby, so no lobby can be created for this request. Try again later, or raise lobby_count_max. A find can wait with wait_ms.',
+      'No lobby can be created: the namespace has reached lobby_count_max, or earlier finds wait. Try again, send wait_ms with a find, or let the developer raise lobby_count_max.',
   },
   MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE: {
     status: 400,
     message:
-      "Your address would exceed the namespace's limit of {max} players per client. Let some leave, or raise max_players_per_client.",
+      "Your address would exceed the namespace's limit of {max} players per client. Let some leave, or let the developer raise max_players_per_client.",
   },
   MATCHMAKER_TOO_MANY_TAGS: { status: 400, message: 'The request has more than {max} tags. Send fewer.' },
   MATCHMAKER_VERIFICATION_FAILED: {
@@ -390,11 +393,11 @@ export const CATALOGUE = {
   OBJECTS_UNAVAILABLE: { status: 503, message: 'The object storage is unavailable. Try again.' },
   SERVERS_CLUSTER_UNAVAILABLE: {
     status: 503,
-    message: 'The cluster that runs game servers does not answer. The server starts once it does.',
+    message: 'The cluster that runs game servers does not answer. The server starts once the cluster answers.',
   },
   SERVERS_ENGINE_UNAVAILABLE: {
     status: 503,
-    message: 'The container engine of the machine does not answer. The server starts once it does.',
+    message: 'The container engine of the machine does not answer. The server starts once the engine answers.',
   },
   SERVERS_MUST_SPECIFY_ROUTING_TYPE: {
     status: 400,
@@ -414,7 +417,7 @@ export const CATALOGUE = {
   },
   SERVICE_NOT_READY: {
     status: 503,
-    message: 'The service is not ready: {reasons}. The metadata says what to do about each.',
+    message: 'The service is not ready: {reasons}. metadata.reasons says what to do about each reason.',
   },
   SERVICE_STOPPING: { status: 503, message: 'The service is stopping. Try again in a moment.' },
   SHARES_TOO_MANY: {

@@ -87,7 +87,7 @@ describe('the database is unreachable when the service starts', () => {
       expect(ready.body).toMatchObject({
         code: 'SERVICE_NOT_READY',
         message:
-          'The service is not ready: the database refuses connections (ECONNREFUSED). The metadata says what to do about each.',
+          'The service is not ready: the database refuses connections (ECONNREFUSED). metadata.reasons says what to do about each reason.',
         metadata: {
           reasons: [
             {

@@ -108,10 +108,11 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: what needs attention', () => 
       if (status === 429) break;
     }
     const { refused } = await muster.api.ok('GET', '/health/ready');
-    const [{ limit }] = refused;
+    const [{ limit, count }] = refused;
     await using opened = await chromium.open('/');
     const attention = opened.page.getByRole('region', { name: 'Attention' });
-    await attention.getByText(`Rate limits refused requests within the last hour: ${limit} `).waitFor();
+    const message = `Rate limits refused requests within the last hour: ${count} by the limit "${limit}"`;
+    await attention.getByText(message).waitFor();
     expect(opened.problems).toEqual([]);
   });
 });

@@ -49,7 +49,7 @@ export function checkBuild(build: PrepareBuild, available: Available): StoredKin
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
   if (build.isolation !== undefined && kind !== 'archive') {
-    const error = `only an archive has an isolation, and this is a build of kind ${kind}`;
+    const error = `only an archive has an isolation, and this is a build of kind ${kind}; leave isolation out`;
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
   if (build.command !== undefined && kind === 'javascript') {

@@ -10,7 +10,7 @@ import type { Watchable } from '../../platform/watch/views.ts';
 import { type ContentProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import { startForgetting } from './forgetting.ts';
-import { type ProfileChange, profileProblems } from './rules.ts';
+import { PROFILE_ADVICE, type ProfileChange, profileProblems } from './rules.ts';
 import { createSessions } from './sessions.ts';
 import * as store from './store.ts';
 import type { IdentityRow } from './tables.ts';
@@ -187,7 +187,7 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     validateProfile: (change: ProfileChange): ContentProblem[] => profileProblems(change),
     /** Changes the named members of a profile. Throws VALIDATION_ERROR. */
     async updateProfile(identity_id: string, change: ProfileChange): Promise<void> {
-      refuseProblems(profileProblems(change));
+      refuseProblems(profileProblems(change), PROFILE_ADVICE);
       const { display_name, account_number, bio } = change;
       const given = Object.entries({ display_name, account_number, bio }).filter(([, value]) => value !== undefined);
       await update(identity_id, () => Object.fromEntries(given));
@@ -204,7 +204,8 @@ export function createIdentities(dependencies: IdentitiesDependencies) {
     async requestDeletion(identity_id: string): Promise<void> {
       await update(identity_id, ({ is_admin, delete_ts }) => {
         if (is_admin) {
-          throw new ServiceError('API_FORBIDDEN', { reason: 'an administrator of this service cannot be deleted' });
+          const reason = 'an administrator of this service cannot be deleted; send the token of the identity to delete';
+          throw new ServiceError('API_FORBIDDEN', { reason });
         }
         return { delete_ts: delete_ts ?? after(clock.now(), DELETE_AFTER_MS) };
       });

@@ -1,4 +1,10 @@
-import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, isBio } from '../names.ts';
+import {
+  type ContentProblem,
+  DISPLAY_NAME_BYTES_MAX,
+  displayNameProblem,
+  isBio,
+  type ProblemAdvice,
+} from '../names.ts';
 
 const ACCOUNT_NUMBER_MAX = 9_999;
 
@@ -7,6 +13,9 @@ export interface ProfileChange {
   account_number?: number | undefined;
   bio?: string | undefined;
 }
+
+/** What to do about problems of a profile, apart from those of names. */
+export const PROFILE_ADVICE: ProblemAdvice = new Map([['account-number.invalid', `0 to ${ACCOUNT_NUMBER_MAX}`]]);
 
 /** Returns what is wrong with a change of a profile. */
 export function profileProblems({ display_name, account_number, bio }: ProfileChange): ContentProblem[] {

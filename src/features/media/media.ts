@@ -41,7 +41,8 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
         const [file] = await uploads.files(upload_id);
         const type = imageTypeOf(file?.path ?? '');
         if (type && hasSignatureOf(type, await readStart(await uploads.read(upload_id, 0)))) return;
-        throw new ServiceError('UPLOAD_INVALID', { error: 'its content does not match the file type in its name' });
+        const error = 'its content does not match the file type in its name; rename the file, or convert it';
+        throw new ServiceError('UPLOAD_INVALID', { error });
       },
       async complete() {},
     });

@@ -114,7 +114,7 @@ export function checkServer({ network, resources, lifecycle }: CreateServer): Re
   if (resources.cpu > RESOURCES_MAX.cpu || resources.memory > RESOURCES_MAX.memory) {
     const { cpu, memory } = RESOURCES_MAX;
     throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
-      error: `its resources exceed the largest tier, cpu ${cpu} and memory ${memory}`,
+      error: `its resources exceed the largest tier, cpu ${cpu} and memory ${memory}; request less`,
     });
   }
   if (lifecycle?.restarts_max !== undefined && lifecycle.restart !== 'on_crash') {

@@ -12,7 +12,7 @@ export const FILES_MAX = 10_000;
 export function checkFiles(files: { path: string; content_length: number }[]): void {
   if (files.length === 0) throw new ServiceError('UPLOAD_INVALID', { error: 'a site needs at least one file' });
   if (files.length > FILES_MAX)
-    throw new ServiceError('UPLOAD_INVALID', { error: `it has more than ${FILES_MAX} files` });
+    throw new ServiceError('UPLOAD_INVALID', { error: `it has more than ${FILES_MAX} files; leave some out` });
   const paths = new Set<string>();
   for (const { path } of files) {
     const problem = pathProblem(path) ?? (paths.has(path) ? 'occurs twice' : undefined);

@@ -62,7 +62,7 @@ export function checkFiles(
 ): void {
   const invalid = (error: string) => new ServiceError('UPLOAD_INVALID', { error });
   if (files.some(({ path }) => Buffer.byteLength(path) > PATH_BYTES_MAX)) {
-    throw invalid(`a path is longer than ${PATH_BYTES_MAX} bytes`);
+    throw invalid(`a path is longer than ${PATH_BYTES_MAX} bytes; shorten it`);
   }
   const unsafe = files.find(({ content_type = '' }) => !isHeaderSafe(content_type));
   if (unsafe) {
@@ -70,7 +70,7 @@ export function checkFiles(
     throw invalid(`the content_type of ${JSON.stringify(unsafe.path)} ${expected}`);
   }
   const parts = files.reduce((sum, { content_length }) => sum + splitOf(content_length, splitting).parts, 0);
-  if (parts > PARTS_MAX) throw invalid(`it has more than ${PARTS_MAX} parts`);
+  if (parts > PARTS_MAX) throw invalid(`it has more than ${PARTS_MAX} parts; send fewer or smaller files`);
   if (!splitting.is_multipart && files.some(({ content_length }) => content_length > object_bytes_max)) {
     throw invalid(`a file of more than ${object_bytes_max} bytes must be sent in parts (multipart_upload)`);
   }

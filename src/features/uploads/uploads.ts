@@ -70,7 +70,9 @@ export function createUploads(dependencies: UploadsDependencies) {
   async function refusalOf(upload_id: string): Promise<ServiceError | undefined> {
     const { complete_ts, completing_until } = await get(upload_id);
     if (complete_ts) {
-      return new ServiceError('UPLOAD_INVALID', { error: 'it is complete, so its files can no longer change' });
+      return new ServiceError('UPLOAD_INVALID', {
+        error: 'it is complete, so its files can no longer change; prepare another upload',
+      });
     }
     return completing_until && completing_until >= clock.now() ? new ServiceError('UPLOAD_BUSY', {}) : undefined;
   }
@@ -276,5 +278,7 @@ async function* verifyDigest(
     yield chunk;
   }
   if (hasher.digest('hex') === sha256) return;
-  throw new ServiceError('UPLOAD_INVALID', { error: `${JSON.stringify(path)} does not have its announced sha256` });
+  throw new ServiceError('UPLOAD_INVALID', {
+    error: `${JSON.stringify(path)} does not have its announced sha256; send the announced file, or prepare another upload`,
+  });
 }

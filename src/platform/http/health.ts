@@ -125,7 +125,7 @@ function warnOfIsolation(isolation: Isolation | undefined): Finding[] {
 
 function warnOfRefused(refused: RefusedRequests[]): Finding[] {
   if (refused.length === 0) return [];
-  const limits = refused.map(({ limit, count }) => `${limit} ${count}`).join(', ');
+  const limits = refused.map(({ limit, count }) => `${count} by the limit "${limit}"`).join(', ');
   return [toFinding('REQUESTS_REFUSED', `rate limits refused requests within the last hour: ${limits}`)];
 }
 

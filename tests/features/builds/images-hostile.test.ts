@@ -333,7 +333,9 @@ describe('hostile images: limits', () => {
         /^"manifest.json" has an unexpected content at "[^"]*": .*\.$/,
       );
     }
-    expect((await unpackContainer(await manifest('[]'))).refusal).toBe('it has no image.');
+    expect((await unpackContainer(await manifest('[]'))).refusal).toBe(
+      'it has no image; save one with "docker save NAME".',
+    );
   });
 });
 
@@ -356,7 +358,9 @@ describe('hostile images: names in the tar are only names:', () => {
   test('a name that occurs twice has the last content', async () => {
     const entries = await ociLayout([{ layers: [[HONEST]] }], { with_manifest: true });
     const twice = [...entries, { name: 'manifest.json', content: '[]' }];
-    expect((await unpackContainer(await packTar(twice))).refusal).toBe('it has no image.');
+    expect((await unpackContainer(await packTar(twice))).refusal).toBe(
+      'it has no image; save one with "docker save NAME".',
+    );
   });
 
   test('not a tar, an empty one, and an archive', async () => {

@@ -78,7 +78,7 @@ describe('a build is refused, and not listed,', () => {
     ...['process', 'container'].map((isolation): [string, object, object] => [
       `of a script with isolation ${isolation}`,
       { ...SCRIPT, isolation },
-      invalid('only an archive has an isolation, and this is a build of kind javascript'),
+      invalid('only an archive has an isolation, and this is a build of kind javascript; leave isolation out'),
     ]),
     [
       'of a script with a command',

@@ -110,7 +110,7 @@ describe('a container engine that is configured and cannot be used', () => {
       const refused = await (runtime as Runtime).start(order).catch((error: unknown) => error);
       expect(refused).toMatchObject({
         code: 'SERVERS_ENGINE_UNAVAILABLE',
-        message: 'The container engine of the machine does not answer. The server starts once it does.',
+        message: 'The container engine of the machine does not answer. The server starts once the engine answers.',
       });
       const seen = await (runtime as Runtime).observe([{ server_id: order.server_id, identity: undefined }]);
       expect(seen.get(order.server_id)).toEqual({ is: 'absent' });

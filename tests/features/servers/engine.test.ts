@@ -253,7 +253,7 @@ for (const name of ENGINES) {
         expect(await opened.runtime.kill([server])).toEqual(new Set());
         expect(await opened.runtime.stop(server)).toBe(false);
         const late = await opened.orderOf('echo late; exec sleep 600');
-        await expect(opened.runtime.start(late)).rejects.toThrow('The server starts once it does.');
+        await expect(opened.runtime.start(late)).rejects.toThrow('The server starts once the engine answers.');
         await engine.start();
         await opened.runtime.start(late);
         const waited = { server_id: late.server_id, identity: undefined };

@@ -32,7 +32,8 @@ function serverWith(
 
 describe('a server is refused before it is created', () => {
   const tier = (found: { cpu?: number; memory?: number }) => serverWith({}, found);
-  const TOO_LARGE = 'The server cannot be created: its resources exceed the largest tier, cpu 4000 and memory 7352.';
+  const TOO_LARGE =
+    'The server cannot be created: its resources exceed the largest tier, cpu 4000 and memory 7352; request less.';
   const REFUSALS = [
     ['with more cores than any tier', tier({ cpu: 4_001 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],
     ['with more memory than any tier', tier({ memory: 7_353 }), 'SERVERS_SERVER_FAILED_TO_CREATE', TOO_LARGE],

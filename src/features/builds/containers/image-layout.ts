@@ -97,7 +97,7 @@ export async function chooseImage(files: TarFiles, { image_tag, architecture }: 
 
 async function listImages(files: TarFiles): Promise<ListedImage[]> {
   const images = files.has(DOCKER_MANIFEST) ? await listDockerImages(files) : await listOciImages(files);
-  if (images.length === 0) throw invalid('it has no image');
+  if (images.length === 0) throw invalid('it has no image; save one with "docker save NAME"');
   return images;
 }
 

@@ -90,13 +90,13 @@ export function checkCreate(
   const publicity = body.publicity ?? (enable_public ? 'public' : 'private');
   if (publicity === 'public' ? !enable_public : !enable_private) {
     throw new ServiceError('MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID', {
-      reason: `the game mode does not allow ${publicity} lobbies`,
+      reason: `the game mode does not allow ${publicity} lobbies; send another publicity, or let the developer set actions.create.enable_${publicity}`,
     });
   }
   const lobby_config = body.lobby_config === undefined ? undefined : JSON.stringify(body.lobby_config);
   if (Buffer.byteLength(lobby_config ?? '') > LOBBY_CONFIG_BYTES_MAX) {
     throw new ServiceError('MATCHMAKER_CUSTOM_LOBBY_CONFIG_INVALID', {
-      reason: `lobby_config has more than ${LOBBY_CONFIG_BYTES_MAX} bytes`,
+      reason: `lobby_config has more than ${LOBBY_CONFIG_BYTES_MAX} bytes; shorten it`,
     });
   }
   const region = chooseRegion(body.region, mode, regions);
