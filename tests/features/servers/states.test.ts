@@ -18,7 +18,7 @@ const STATES = {
   starting: { ...NEW, identity: IDENTITY },
   running: RUNNING,
   ending: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1) },
-  asked: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1), was_asked: true },
+  stopping: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1), was_asked: true },
   overdue: { ...RUNNING, destroyed_at: after(-1), kill_at: NOW, was_asked: true },
   failed: { ...RUNNING, destroyed_at: after(-1), failure: 'it exceeded its 8 MiB of disk' },
 };
