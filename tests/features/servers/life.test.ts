@@ -80,6 +80,13 @@ describe('destroying a server', () => {
     expect(await servers.get(server_id)).toEqual({ ...running, destroyed_at });
   });
 
+  test.each(['TERM', 'KILL', 'SEGV'])('adds nothing to its log if SIG%s ends its program', async (signal) => {
+    const server_id = await servers.run(`echo problem >&2; kill -${signal} $$`);
+    expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: `SIG${signal}` });
+    const lines = await servers.linesOf(server_id, 'std_err');
+    expect(lines.filter((line) => !line.startsWith('[muster]'))).toEqual(['problem']);
+  });
+
   test('sends SIGKILL after the kill timeout, and not before', async () => {
     const server_id = await servers.run(DEAF, { lifecycle: { kill_timeout: 60_000 } });
     await servers.waitForLines(server_id, 1);

@@ -59,6 +59,7 @@ describe.skipIf(WITHOUT_CONTAINERS !== undefined)('an image as a Rivet-era clien
       .map(Number);
     expect(lines).toEqual(lines.map((_, index) => (lines[0] ?? 0) + index));
     await waitFor(() => findProcessesOf(id).length === 0, 'the server to be gone');
+    expect((await servers.linesOf(id, 'std_err')).filter((line) => !line.startsWith('[muster]'))).toEqual([]);
     expect(await isAnswering(public_port)).toBe(false);
   }, 300_000);
 

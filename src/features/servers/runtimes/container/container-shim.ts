@@ -8,8 +8,9 @@ import type { ContainerPrograms } from './container-programs.ts';
  *
  * A container whose network ends is killed, because its server could not be reached any more. Then `network.ended` exists.
  *
- * Signals to the group do not end the shim. `init.pid` exists once the program runs. Errors of the set-up are in
- * `setup.log`; `setup.failed` exists if the shim ended because of them.
+ * Signals to the group do not end the shim. The parentheses keep the shell's own messages, such as `Killed`, out of the
+ * server's stderr. `init.pid` exists once the program runs. Errors of the set-up are in `setup.log`; `setup.failed` exists
+ * if the shim ended because of them.
  */
 const SHIM = `
 trap : TERM INT HUP
@@ -28,7 +29,7 @@ mount -t overlay overlay -o "lowerdir=$root,upperdir=upper,workdir=overlay" root
 network=$!
 until [ -s pasta.pid ]; do kill -0 "$network"; sleep 0.01; done
 set +e
-"$oci_runtime" --root state --log runtime.log run --keep --bundle . --pid-file init.pid "$id" >&4 2>&5 3>&- 4>&- 5>&-
+("$oci_runtime" --root state --log runtime.log run --keep --bundle . --pid-file init.pid "$id") >&4 2>&5 3>&- 4>&- 5>&-
 status=$?
 : >ended
 kill "$(cat pasta.pid)"

@@ -7,8 +7,11 @@ export const SHELL = '/bin/sh';
  * Runs the server and writes its exit status to file descriptor 3, so that the status survives a restart of the service
  * and a full disk. Signals to the group do not end the shim; with an empty trap, the server would ignore them as well. The
  * shim runs the server in the foreground, because shells differ in the status that `wait` returns after a signal.
+ *
+ * Some shells write a line such as `Terminated` after a signal, which would look like the server's own. So the shim has no
+ * stderr; the parentheses give it to the server alone.
  */
-const SHIM = 'trap : TERM INT HUP QUIT USR1 USR2 ALRM; "$@" 3>&-; echo $? >&3';
+const SHIM = 'trap : TERM INT HUP QUIT USR1 USR2 ALRM; exec 4>&2 2>&-; ("$@") 2>&4 3>&- 4>&-; echo $? >&3';
 
 /** Returns the command that runs a command under the shim. */
 export function underShim(command: string[]): string[] {
