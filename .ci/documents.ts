@@ -123,16 +123,17 @@ const TOKENS_INTRODUCTION = `# Tokens
 
 Generated from the routes by \`bun .ci/documents.ts\`.
 
-Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind.
+Send a token as \`Authorization: Bearer TOKEN\`. Its label, the text before the first dot, names its kind. The labels of
+development and public tokens end with the name of their namespace: \`dev_prod\`, \`pub_prod\`.
 
 - A call that does not accept tokens of a kind answers \`401 CLAIMS_MISSING_ENTITLEMENT\`. A call below
   \`/games/{game_id}/environments\` that does not accept a service token answers \`403 API_FORBIDDEN\`.
 - An identity token has access to the games of its groups, or to all if it is an administrator's; a cloud token to its
-  game; a service token to its environment. \`/cloud/service\`, \`/cloud/machines\` and \`/cloud/audit-log\` need an
-  administrator's.
+  game; a service token to its environment. \`/cloud/service\`, \`/cloud/machines\`, \`/cloud/audit-log\` and
+  \`POST /group/groups\` need an administrator's.
 - \`GET /metrics\`, which is not in the table, takes a metrics token, or an administrator's identity token.
 - The identity token of a game's guest lasts 180 days, the administrator's 365 days.
-- "none, by origin" means that pages of a namespace's own domains need no token if the namespace allows it.
+- "none, by origin" means that pages of a namespace's own domains need no token, unless the namespace disallows it.
 
 ## Kinds
 `;
@@ -223,12 +224,13 @@ after a check of it.
 A script (\`build.path: server.ts\`) is sent with the files and packages that it imports, as one file. Of a directory,
 links to files and to other directories are followed.
 
-\`muster bots\` fails after a fault, which must not happen to any player: no connection to a seat, no answer to a find,
-an over-filled lobby, one seat for two players, or a seat in another game mode, in a closed lobby or in one of an old
-version. It also fails if a limit of your address refused bots. All of them come from one address, whose limits
-refuse more than a few: by default 16 finds a minute and 8 players in a namespace ([limits](limits.md#rate-limits)). The
-command says so and how to raise them. Other refusals are counted, and do not fail it. ctrl-C ends the bots early, and
-their figures until then are shown. If no bot got a seat, the figures have no find times.
+\`muster bots\` fails after a fault, which must not happen to any player: no connection to a seat, no answer to a find, an
+over-filled lobby, one seat for two players, or a seat in another game mode, in a closed lobby or in one of an old
+version. It also fails if a limit of your address refused bots. All of them come from one address, whose limits refuse
+more than a few: by default 16 finds a minute ([limits](limits.md#rate-limits)) and 8 players in a namespace ([limits
+of a namespace](hub.md#limits-of-a-namespace)). The command says so and how to raise them. Other refusals are counted,
+and do not fail it. ctrl-C ends the bots early, and their figures until then are shown. If no bot got a seat, the
+figures have no find times.
 
 The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions. A
 version whose name has a space or a sign that shells read is offered by its id.
@@ -269,10 +271,10 @@ const INTRODUCTION = `# Errors
 Generated from \`src/platform/error-catalogue.ts\` by \`bun .ci/documents.ts\`. A running service shows it at
 \`/docs/errors\`.
 
-Every error of the API has a body with \`code\`, \`message\`, \`ray_id\` (also in the header \`rvt-ray-id\`),
-\`documentation\` and, for some codes, \`metadata\` for programs. The service fills in the parts in braces. Answers with
-status 503 have \`Retry-After\`, in seconds. Sites answer with text, the gateway shows browsers a page, and the registry
-of images (\`/v2/\`) answers as its specification says.
+Every error of the API has a body with \`code\`, \`message\`, \`ray_id\` (also in the header \`rvt-ray-id\`), \`documentation\`
+and, for some codes, \`metadata\` for programs. The service fills in the parts in braces. Answers with status 503 or 429
+have \`Retry-After\`, in seconds, unless waiting does not help, as with the total of \`UPLOAD_QUOTA_REACHED\`. Sites answer
+with text, the gateway shows browsers a page, and the registry of images (\`/v2/\`) answers as its specification says.
 `;
 
 if (import.meta.main) {

@@ -3,8 +3,11 @@ import { Moment } from '../../platform/http/moments.ts';
 import { Uuid } from '../../platform/http/shapes.ts';
 
 export const UsageQuery = Type.Object({
-  query_start_ts: Type.Optional(Moment),
-  query_end_ts: Type.Optional(Moment),
+  query_start_ts: Type.Optional({
+    ...Moment,
+    description: 'Unix milliseconds or RFC 3339. By default, 30 days before the end.',
+  }),
+  query_end_ts: Type.Optional({ ...Moment, description: 'Unix milliseconds or RFC 3339. By default, now.' }),
 });
 
 /** Specification: Billing usage response. */

@@ -16,6 +16,9 @@ const LATENCY_MAX_MS = 60_000;
 
 const PLAYERS_MAX = 256;
 
+const JSON_LIMITS =
+  'As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair.';
+
 /** When a lobby was closed. Each closing has a time of its own. */
 export const ClosedTs = Type.Optional(
   Type.String({ description: 'When it was closed; absent while it is open, or if that is not known.' }),
@@ -33,7 +36,7 @@ const SeatMembers = {
     }),
   ),
   captcha: Type.Optional(Captcha),
-  verification_data: Type.Optional(Type.Unknown({ description: 'Any JSON, for external verification.' })),
+  verification_data: Type.Optional(Type.Unknown({ description: `JSON for external verification. ${JSON_LIMITS}` })),
 };
 
 /** The maximum of MUSTER_REQUEST_TIMEOUT_MS: no request takes longer. */
@@ -89,7 +92,9 @@ export const CreateBody = Type.Object({
   tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   lobby_config: Type.Optional(
-    Type.Unknown({ description: 'Any JSON. The server of the lobby gets it in SERVICE_LOBBY_CONFIG.' }),
+    Type.Unknown({
+      description: `JSON of at most 16 KiB. The server of the lobby gets it in SERVICE_LOBBY_CONFIG. ${JSON_LIMITS}`,
+    }),
   ),
   ...PositionMembers,
   ...SeatMembers,

@@ -1470,7 +1470,7 @@ export interface components {
       /** @description Number of seats in one lobby, for a party. The default is 1. */
       players?: number;
       captcha?: components['schemas']['Captcha'];
-      /** @description Any JSON, for external verification. */
+      /** @description JSON for external verification. As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair. */
       verification_data?: unknown;
     };
     /** @description A position on Earth, in degrees. */
@@ -1533,7 +1533,7 @@ export interface components {
         [key: string]: string;
       };
       max_players?: number;
-      /** @description Any JSON. The server of the lobby gets it in SERVICE_LOBBY_CONFIG. */
+      /** @description JSON of at most 16 KiB. The server of the lobby gets it in SERVICE_LOBBY_CONFIG. As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair. */
       lobby_config?: unknown;
       coordinates?: components['schemas']['Coordinates'];
       latencies?: {
@@ -1542,7 +1542,7 @@ export interface components {
       /** @description Number of seats in one lobby, for a party. The default is 1. */
       players?: number;
       captcha?: components['schemas']['Captcha'];
-      /** @description Any JSON, for external verification. */
+      /** @description JSON for external verification. As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair. */
       verification_data?: unknown;
     };
     /** @enum {string} */
@@ -1564,7 +1564,7 @@ export interface components {
       /** @description Number of seats in one lobby, for a party. The default is 1. */
       players?: number;
       captcha?: components['schemas']['Captcha'];
-      /** @description Any JSON, for external verification. */
+      /** @description JSON for external verification. As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair. */
       verification_data?: unknown;
     };
     JoinLobbyResponse: {
@@ -1918,9 +1918,9 @@ export interface components {
       max_players?: number;
       /** @description Number of seats in one lobby, for a party. The default is 1. */
       players?: number;
-      /** @description Any JSON. The server of the lobby gets it in SERVICE_LOBBY_CONFIG. */
+      /** @description JSON of at most 16 KiB. The server of the lobby gets it in SERVICE_LOBBY_CONFIG. As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair. */
       lobby_config?: unknown;
-      /** @description Any JSON, for external verification. */
+      /** @description JSON for external verification. As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair. */
       verification_data?: unknown;
       kind: components['schemas']['VerifiedKind'];
       /** Format: uuid */
