@@ -3,8 +3,8 @@ import { sql } from 'drizzle-orm';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { keepSeat, selectPlayer, setConnected } from '../../../src/features/lobbies/players-store.ts';
 import { createNamespaceSteps } from '../../../src/features/lobbies/upkeep/namespace-steps.ts';
-import { adoptSeatTimeout, checkSeats } from '../../../src/features/lobbies/upkeep/seat-checks.ts';
-import { after } from '../../../src/platform/clock.ts';
+import { checkSeats } from '../../../src/features/lobbies/upkeep/seat-checks.ts';
+import { after, type Clock } from '../../../src/platform/clock.ts';
 import { type Database, type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
 import { createFixedClock } from '../../support/clock.ts';
 import { openTestDatabase } from '../../support/database/database.ts';
@@ -36,7 +36,9 @@ async function openLobby({
   return {
     lobby_id,
     clock,
-    check: () => checkSeats({ database, clock, events: SILENT, steps: createNamespaceSteps(SILENT), ...times }),
+    /** Checks the lobbies of the database, by default with the clock of this one. */
+    check: (change: { clock?: Clock; seat_timeout_ms?: number } = {}) =>
+      checkSeats({ database, clock, events: SILENT, steps: createNamespaceSteps(SILENT), ...times, ...change }),
     /** Takes a seat. Returns the id of its player. */
     async takeSeat(): Promise<string> {
       const player_id = Bun.randomUUIDv7();
@@ -122,10 +124,20 @@ test('seat checks: a shorter seat timeout after a restart holds for lobbies whos
   const lobby = await openLobby();
   await lobby.check();
   expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
-  await adoptSeatTimeout({ database, clock: lobby.clock, seat_timeout_ms: 1_000 }, new AbortController().signal);
+  await lobby.check({ seat_timeout_ms: 1_000 });
   expect(await lobby.timeUntilCheck()).toBe(1_000);
-  await adoptSeatTimeout({ database, clock: lobby.clock, seat_timeout_ms: SEAT_MS }, new AbortController().signal);
+  await lobby.check();
   expect(await lobby.timeUntilCheck()).toBe(1_000);
+});
+
+test('seat checks: a process whose clock is ahead does not keep the others from removing overdue seats', async () => {
+  const lobby = await openLobby();
+  await lobby.check({ clock: createFixedClock(after(lobby.clock.now(), PLAYER_MS)) });
+  await lobby.takeSeat();
+  lobby.clock.advance(SEAT_MS);
+  expect(await lobby.check()).toBe(1);
+  expect(await lobby.endReasons()).toEqual(['seat_expired']);
+  expect(await lobby.timeUntilCheck()).toBe(SEAT_MS);
 });
 
 test('seat checks: a check does not wait for a locked lobby, which stays due', async () => {

@@ -30,7 +30,10 @@ const STATEMENTS: { name: string; run(queries: Queries): Promise<unknown> }[] = 
     run: (queries: Queries) => takeSeats(queries, [SEAT], { now: NOW, deadline: NOW }, { has_queue }),
   })),
   { name: 'connected players of lobbies', run: (queries) => selectVisible(queries, [ID]) },
-  { name: 'seats that are overdue', run: (queries) => selectDue(queries, { now: NOW, seated_before: NOW }) },
+  {
+    name: 'seats that are overdue',
+    run: (queries) => selectDue(queries, { now: NOW, seated_before: NOW, latest: NOW }),
+  },
   { name: 'players who disconnect', run: (queries) => setDisconnected(queries, [ID], NOW) },
   { name: 'players who leave', run: (queries) => removePlayers(queries, ID, isAmong([ID]), HOW) },
   {

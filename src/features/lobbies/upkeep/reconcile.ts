@@ -20,7 +20,7 @@ import type { AbandonedSeats } from './abandoned-seats.ts';
 import type { AvoidedLobbies } from './avoided-lobbies.ts';
 import { createNamespaceSteps } from './namespace-steps.ts';
 import { createHinting, HINT_AFTER_MS } from './not-ready-hints.ts';
-import { adoptSeatTimeout, checkSeats } from './seat-checks.ts';
+import { checkSeats } from './seat-checks.ts';
 
 const EVERY_MS = 1_000;
 /** Interval while no lobby runs. A lobby that this process creates wakes the loop. */
@@ -120,15 +120,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   let has_lobbies = false;
-  let has_adopted_timeout = false;
   const loop = startLoop({
     name: 'lobbies',
     every_ms: () => (has_lobbies ? EVERY_MS : EVERY_WITHOUT_LOBBIES_MS),
     signal,
     events,
     async step() {
-      if (!has_adopted_timeout) await adoptSeatTimeout(dependencies, signal);
-      has_adopted_timeout = true;
       await abandoned_seats.release();
       // Seats exist only in running lobbies, so without one nothing is due.
       has_lobbies = await store.hasRunning(database.queries);

@@ -3,6 +3,7 @@ import type { Queries, Tx } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
 import { lobbies, players } from '../tables.ts';
 
+/** Maximum number of lobbies whose check is due, and of those whose check is scheduled for too late, in one query. */
 const CHECKED_MAX = 1_000;
 
 /** The times that decide whether a seat is overdue. */
@@ -29,27 +30,31 @@ export interface DueLobby extends Record<string, unknown> {
   has_timed_out: boolean;
 }
 
-/** Returns running lobbies whose check is due, the longest due first. */
-export async function selectDue(queries: Queries, times: SeatTimes): Promise<DueLobby[]> {
+/**
+ * Returns running lobbies whose check is due, or is scheduled for later than `latest`. No process with a right clock and
+ * the current seat timeout schedules one for so late.
+ */
+export async function selectDue(
+  queries: Queries,
+  { latest, ...times }: SeatTimes & { latest: Date },
+): Promise<DueLobby[]> {
   const hasSeat = (condition: SQL) => sql`
     exists (select from ${players} where lobby_id = due.lobby_id and remove_ts is null and ${condition})`;
   return await queries.execute<DueLobby>(sql`
+    with due as (
+      (
+        select lobby_id, namespace_id from ${lobbies} where stop_ts is null and seats_check_ts <= ${timestamptz(times.now)}
+        order by seats_check_ts limit ${CHECKED_MAX}
+      )
+      union all
+      (
+        select lobby_id, namespace_id from ${lobbies} where stop_ts is null and seats_check_ts > ${timestamptz(latest)}
+        order by seats_check_ts desc limit ${CHECKED_MAX}
+      )
+    )
     select lobby_id, namespace_id,
       ${hasSeat(hasMissedDeadline(times))} as has_expired, ${hasSeat(hasTimedOut(times))} as has_timed_out
-    from ${lobbies} as due where stop_ts is null and seats_check_ts <= ${timestamptz(times.now)}
-    order by seats_check_ts limit ${CHECKED_MAX}`);
-}
-
-/** Moves the next check of up to 1,000 running lobbies to a given time, where it is due later. Returns how many. */
-export async function hastenChecks(queries: Queries, latest: Date): Promise<number> {
-  const moved = await queries.execute(sql`
-    update ${lobbies} set seats_check_ts = ${timestamptz(latest)}
-    where lobby_id in (
-      select lobby_id from ${lobbies} where stop_ts is null and seats_check_ts > ${timestamptz(latest)}
-      order by lobby_id limit ${CHECKED_MAX} for update
-    )
-    returning lobby_id`);
-  return moved.length;
+    from due`);
 }
 
 /**

@@ -5,14 +5,7 @@ import type { Events } from '../../../platform/events.ts';
 import { isInUnlocked, removePlayers } from '../players-store.ts';
 import type { RemoveReason } from '../tables.ts';
 import type { NamespaceSteps } from './namespace-steps.ts';
-import {
-  type DueLobby,
-  hasMissedDeadline,
-  hasTimedOut,
-  hastenChecks,
-  selectDue,
-  setNextCheck,
-} from './seat-checks-store.ts';
+import { type DueLobby, hasMissedDeadline, hasTimedOut, selectDue, setNextCheck } from './seat-checks-store.ts';
 
 /** How long a removal of seats waits for the list of a namespace. The other namespaces wait meanwhile. */
 const LOCK_WAIT_MAX_MS = 1_000;
@@ -29,14 +22,16 @@ interface SeatCheckDependencies {
 /**
  * Removes the overdue seats of the lobbies whose check is due (I-M6). Checks of a lobby are never further apart than
  * the time that a new seat has, so a seat taken after a check cannot be overdue before the next one, and taking a seat
- * need not schedule a check. A lobby stays due while another transaction has locked it, or while the seats of its
+ * need not schedule a check. A check that is further away was scheduled by a process whose clock was ahead, or with a longer
+ * seat timeout, and is due at once. A lobby stays due while another transaction has locked it, or while the seats of its
  * namespace cannot be removed. Returns how many seats it removed.
  */
 export async function checkSeats(dependencies: SeatCheckDependencies): Promise<number> {
   const { database, clock, seat_timeout_ms, player_timeout_ms } = dependencies;
   const now = clock.now();
   const times = { now, seated_before: after(now, -player_timeout_ms) };
-  const due = await selectDue(database.queries, times);
+  const latest = after(now, seat_timeout_ms);
+  const due = await selectDue(database.queries, { ...times, latest });
   if (due.length === 0) return 0;
   const expired = due.filter(({ has_expired }) => has_expired);
   const timed_out = due.filter(({ has_timed_out }) => has_timed_out);
@@ -44,21 +39,8 @@ export async function checkSeats(dependencies: SeatCheckDependencies): Promise<n
     (await removeSeats(dependencies, expired, hasMissedDeadline(times), 'seat_expired')) +
     (await removeSeats(dependencies, timed_out, hasTimedOut(times), 'timed_out'));
   const lobby_ids = due.map(({ lobby_id }) => lobby_id);
-  const next = { latest: after(now, seat_timeout_ms), player_timeout_ms };
-  await database.transact((tx) => setNextCheck(tx, lobby_ids, next));
+  await database.transact((tx) => setNextCheck(tx, lobby_ids, { latest, player_timeout_ms }));
   return removed;
-}
-
-/**
- * Makes checks as frequent as `checkSeats` promises after a start with a shorter seat timeout than before: seats that are
- * taken now would otherwise wait for a check that was scheduled for longer ones.
- */
-export async function adoptSeatTimeout(
-  { database, clock, seat_timeout_ms }: Pick<SeatCheckDependencies, 'database' | 'clock' | 'seat_timeout_ms'>,
-  signal: AbortSignal,
-): Promise<void> {
-  const latest = after(clock.now(), seat_timeout_ms);
-  while (!signal.aborted && (await hastenChecks(database.queries, latest)) > 0);
 }
 
 async function removeSeats(
