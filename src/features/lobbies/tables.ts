@@ -219,6 +219,7 @@ export const queuedFinds = pgTable(
     place: bigint({ mode: 'number' }).notNull().generatedAlwaysAsIdentity(),
     /** The process that has the request. Its finds leave the queue unless it renews `lease_ts` in time. */
     owner: uuid().notNull(),
+    /** By the clock of the database, which all processes compare it with. */
     lease_ts: moment().notNull(),
     /** Since when it waits. Processes of releases without the column leave it to the database. */
     enter_ts: moment().notNull().defaultNow(),

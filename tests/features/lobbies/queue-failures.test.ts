@@ -4,10 +4,13 @@ import { createQueue } from '../../../src/features/lobbies/matchmaking/queue/que
 import { deleteQueued } from '../../../src/features/lobbies/matchmaking/queue/queue-store.ts';
 import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { LostRaces, type Rounds } from '../../../src/features/lobbies/matchmaking/rounds/seat-rounds.ts';
+import { after, type Clock } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
+import { createTestClock } from '../../support/clock.ts';
 import type { TestGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
+import { openOtherProcess } from '../../support/lobbies/queue.ts';
 import { requestSeat } from '../../support/matchmaker/unnotified-rounds.ts';
 import { shareService } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -25,10 +28,10 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]());
 
 /** Opens a queue that tries again without end, on rounds that the test decides. */
-function openQueue(takeSeat: Rounds['takeSeat']) {
+function openQueue(takeSeat: Rounds['takeSeat'], { clock }: { clock: Clock } = muster) {
   const queue = createQueue({
     database,
-    clock: muster.clock,
+    clock,
     events: { emit: () => {} },
     namespaces: { find: async () => undefined },
     watch: {
@@ -122,15 +125,29 @@ test('queue: a find keeps its lease when an earlier one with its ticket ends', a
   earlier.resolve();
   await first;
   const [before] = await selectFinds(ticket);
-  muster.clock.advance(1);
   await using _working = work(queue);
-  const after = await waitFor(async () => {
+  const renewed = await waitFor(async () => {
     const rows = await selectFinds(ticket);
     return rows[0]?.lease_ts === before?.lease_ts ? undefined : rows;
   }, 'the lease to be renewed');
-  expect(after).toHaveLength(1);
+  expect(renewed).toHaveLength(1);
   later.resolve();
   await second;
+});
+
+test('queue: a process whose clock is ahead removes no finds of others before their leases end', async () => {
+  await using other_process = openOtherProcess(muster.database_address);
+  const [waiting, ended] = [crypto.randomUUID(), crypto.randomUUID()];
+  await other_process.wait(game, after(new Date(), 60_000), { ticket: waiting });
+  await other_process.wait(game, new Date(), { ticket: ended });
+  const clock = createTestClock();
+  clock.advance(3_600_000);
+  const { queue } = openQueue(async () => SEAT, { clock });
+  {
+    await using _first_step = work(queue);
+  }
+  expect([(await selectFinds(waiting)).length, (await selectFinds(ended)).length]).toEqual([1, 0]);
+  await other_process.leave(game);
 });
 
 const isWaiting = (request: SeatRequest): boolean => request.kind === 'find' && request.ticket !== undefined;

@@ -4,6 +4,7 @@ import { countLobby } from '../../../src/features/lobbies/matchmaking/new-lobbie
 import {
   deleteQueued,
   deleteWithEndedLeases,
+  readClock,
   renewLeases,
 } from '../../../src/features/lobbies/matchmaking/queue/queue-store.ts';
 import { type ProposedSeat, takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
@@ -240,15 +241,14 @@ test('takeSeats: a find that exceeds the limit only together with a refused part
 test('renewLeases: renews the given finds, and returns all that the process has in the queue', async () => {
   const lobby = await makeLobby(2);
   const { namespace_id } = lobby;
-  const now = muster.clock.now();
-  const ended = { lease_ts: new Date(now.getTime() - 1).toISOString() };
+  const ended = { lease_ts: 'now' };
   const [kept, given_up] = [await lobby.wait(1, ended), await lobby.wait(1, ended)];
   const finds = [{ namespace_id, ticket: kept }];
-  const lease_ts = new Date(now.getTime() + 60_000);
-  const renew = (owner: string) => renewLeases(database.queries, { owner, finds, lease_ts });
+  const renew = (owner: string) => renewLeases(database.queries, { owner, finds, lease_ms: 60_000 });
   expect(await renew(crypto.randomUUID())).toEqual([]);
   const queued = (await renew(OWNER)).filter((one) => one.namespace_id === namespace_id);
   expect(queued.map(({ ticket }) => ticket).sort()).toEqual([kept, given_up].sort());
+  const now = await readClock(database.queries);
   expect(await deleteWithEndedLeases(database.queries, namespace_id, now)).toBe(1);
   expect(await lobby.tickets()).toEqual([kept]);
 });
@@ -270,9 +270,9 @@ test('deleteQueued: a process takes only its own waiters out of the queue, and n
 
 test('deleteWithEndedLeases: a waiter whose lease has ended loses its position, one whose lease runs keeps it', async () => {
   const lobby = await makeLobby(2);
-  const now = muster.clock.now();
-  await lobby.wait(1, { lease_ts: new Date(now.getTime() - 1).toISOString() });
-  const living = await lobby.wait(1, { lease_ts: new Date(now.getTime() + 60_000).toISOString() });
+  await lobby.wait(1, { lease_ts: 'now' });
+  const living = await lobby.wait();
+  const now = await readClock(database.queries);
   expect(await deleteWithEndedLeases(database.queries, lobby.namespace_id, now)).toBe(1);
   expect(await lobby.tickets()).toEqual([living]);
 });

@@ -13,8 +13,6 @@ import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const TOO_MANY = '400 MATCHMAKER_TOO_MANY_LOBBIES';
-/** How long a find stays in the queue unless its process renews its lease. */
-const LEASE_MS = 10_000;
 
 let opened: AsyncDisposableStack;
 let near: TestService;
@@ -26,7 +24,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => opened.disposeAsync(), 300_000);
 
-const inOneHour = () => new Date(near.clock.now().getTime() + 3_600_000);
+const inOneHour = () => after(new Date(), 3_600_000);
 
 describe('a find is refused', () => {
   test('at once if it does not say how long it waits', async () => {
@@ -223,7 +221,7 @@ describe('a find whose client disconnects', () => {
     expect(stopped.outcome).toBe('503 SERVICE_STOPPING');
     expect(await placeOf(near, game, waiter.ticket)).toMatchObject({ position: 1, length: 1 });
     waiter.abort();
-    await other_process.wait(game, near.clock.now());
+    await other_process.wait(game, new Date());
     const next = await queueUp(near, game);
     await game.leave();
     await seatOf(next.answer);
@@ -240,7 +238,7 @@ describe('a find whose client disconnects', () => {
     await waitFor(refusal.hasRefused, 'the removal of the find to be refused');
     await refusal.allow();
     await game.leave();
-    near.clock.advance(LEASE_MS + 1);
+    await other_process.endLease(gone.ticket);
     await seatOf(next.answer);
     expect(staying.outcome).toBeUndefined();
     staying.abort();
@@ -303,8 +301,8 @@ test('queue: after an outage of the database, finds of other processes keep thei
   await using opened_here = new AsyncDisposableStack();
   const { address } = opened_here.use(await openTestDatabase());
   const { url, proxy } = opened_here.use(await openDatabaseProxy(address));
-  const clock = createTestClock();
-  const service = opened_here.use(await openTestService({}, { database_of: { database_address: { url }, clock } }));
+  const database_of = { database_address: { url }, clock: createTestClock() };
+  const service = opened_here.use(await openTestService({}, { database_of }));
   const other = opened_here.use(openOtherProcess(address));
   const game = await makeFullGame(service);
   await proxy.cut();
@@ -313,8 +311,7 @@ test('queue: after an outage of the database, finds of other processes keep thei
     'the process to miss the database',
   );
   // Its lease ends during the outage.
-  clock.advance(1_000);
-  await other.wait(game, after(clock.now(), -1));
+  await other.wait(game, new Date());
   await proxy.heal();
   await waitFor(async () => (await readLoop(service))?.failures === 0, 'the process to be back');
   expect(await other.count(game)).toBe(1);

@@ -261,7 +261,7 @@ describe('rounds: a process without notifications', () => {
     const { game_id, namespace_id, address, client, version_id } = { ...game, ...requestSeat(game) };
     const search = { version_id, game_modes: ['default'], regions: ['local'], tags: {} };
     const waiting = { namespace_id, ticket: Bun.randomUUIDv7(), owner: Bun.randomUUIDv7(), client: 'waits', seats: 1 };
-    const lease = { lease_ts: moments().deadline, enter_ts: moments().now, players_max: 1 };
+    const lease = { lease_ms: 60_000, enter_ts: moments().now, players_max: 1 };
     await database.transact((tx) => insertQueued(tx, { ...waiting, ...lease, ...search }));
     const rounds = openRounds();
     const join = (of: typeof client) =>

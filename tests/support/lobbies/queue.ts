@@ -102,6 +102,10 @@ export function openOtherProcess(database_address: TestService['database_address
           from namespaces, generate_series(1, ${count}) where namespace_id = ${namespace_id}`,
       );
     },
+    /** Ends the lease of a find of any process. */
+    async endLease(ticket: string): Promise<void> {
+      await database.queries.execute(sql`update queued_finds set lease_ts = now() where ticket = ${ticket}`);
+    },
     leave: ({ namespace_id }: { namespace_id: string }) =>
       change(namespace_id, sql`delete from queued_finds where namespace_id = ${namespace_id} and owner = ${owner}`),
     /** Lets PostgreSQL refuse to remove a find from the queue, until `allow` is called. */

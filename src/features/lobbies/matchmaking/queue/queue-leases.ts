@@ -54,7 +54,7 @@ export function createQueueLeases({ database, clock, events }: QueueLeasesDepend
       owner,
       client: client.name,
       players_max: client.players_max,
-      lease_ts: after(clock.now(), LEASE_MS),
+      lease_ms: LEASE_MS,
       enter_ts: since,
       seats: playerIdsOf(request).length,
       ...toQueuedSearch(request),
@@ -80,7 +80,7 @@ export function createQueueLeases({ database, clock, events }: QueueLeasesDepend
     if (own.size === 0) return;
     const before = [...own];
     const finds = before.map(([, { request }]) => ({ namespace_id: request.namespace_id, ticket: request.ticket }));
-    const queued = await store.renewLeases(queries, { owner, finds, lease_ts: after(clock.now(), LEASE_MS) });
+    const queued = await store.renewLeases(queries, { owner, finds, lease_ms: LEASE_MS });
     const queued_keys = new Set(queued.map(queueKeyOf));
     for (const [key, find] of before) {
       if (own.get(key) !== find) continue;
@@ -97,7 +97,7 @@ export function createQueueLeases({ database, clock, events }: QueueLeasesDepend
     if (own.get(key) !== find) await remove(find);
   }
 
-  /** Removes the finds whose lease ended before a given time. */
+  /** Removes the finds whose lease ended before a given time of the database. */
   async function sweep(leases_ended_before: Date): Promise<number> {
     let swept = 0;
     for (const namespace_id of await store.selectNamespacesWithEndedLeases(queries, leases_ended_before)) {
@@ -132,7 +132,7 @@ export function createQueueLeases({ database, clock, events }: QueueLeasesDepend
      */
     startWork(signal: AbortSignal): { stopped: Promise<void> } {
       let failed_at = Number.NEGATIVE_INFINITY;
-      let leases_ended_before = clock.now();
+      let leases_ended_before: Date | undefined;
       const loop = startLoop({
         name: 'queue',
         every_ms: () => (own.size > 0 ? RENEW_EVERY_MS : SWEEP_EVERY_MS),
@@ -140,13 +140,14 @@ export function createQueueLeases({ database, clock, events }: QueueLeasesDepend
         signal,
         events,
         async step() {
-          // Read before `renew`: while the database is slow, other processes renew late too, and a later time would
-          // count their leases as ended.
-          const now = clock.now();
+          const began_at = performance.now();
           try {
+            // The time of the database when the step began: while it is slow, other processes renew late too, and a
+            // later time would count their leases as ended.
+            const now = after(await store.readClock(queries), began_at - performance.now());
             await renew();
             if (performance.now() - failed_at >= RECOVERY_MS) leases_ended_before = now;
-            return await sweep(leases_ended_before);
+            return leases_ended_before ? await sweep(leases_ended_before) : 0;
           } catch (error) {
             failed_at = performance.now();
             throw error;

@@ -1,7 +1,8 @@
-import { and, asc, desc, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../../../platform/database/database.ts';
 import { isAnyOf } from '../../../../platform/database/lists.ts';
 import { timestamptz } from '../../../../platform/database/moments.ts';
+import { assert } from '../../../../platform/errors.ts';
 import { bump, touch } from '../../../../platform/watch/versions.ts';
 import { topics } from '../../../topics.ts';
 import { type QueuedFind, type QueuedFindRow, queuedFinds } from '../../tables.ts';
@@ -11,7 +12,7 @@ export const QUEUE_MAX = 1_000;
 const NAMESPACES_MAX = 1_000;
 
 /** A find that is to enter the queue, with the limit of its client. */
-export type NewQueuedFind = Omit<QueuedFindRow, 'place'> & { players_max: number };
+export type NewQueuedFind = Omit<QueuedFindRow, 'place' | 'lease_ts'> & { players_max: number; lease_ms: number };
 
 /** The outcome of entering the queue. */
 export type EnterOutcome = 'waits' | 'queue_full' | 'too_many_of_client';
@@ -27,8 +28,20 @@ export async function selectQueue(queries: Queries, namespace_id: string): Promi
     .limit(QUEUE_MAX);
 }
 
+/** Leases end by the clock of the database, because each process removes the finds of all others whose leases have ended. */
+const endOfLease = (lease_ms: number): SQL => sql`clock_timestamp() + ${lease_ms}::integer * interval '1 ms'`;
+
+/** Returns the time of the database. */
+export async function readClock(queries: Queries): Promise<Date> {
+  const [row] = await queries.execute<{ now_ms: number }>(
+    sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms`,
+  );
+  assert(row, 'a select without a table returns a row');
+  return new Date(row.now_ms);
+}
+
 /** Adds a find at the end of its namespace's queue, if there is room. Fails if its ticket is in the queue. */
-export async function insertQueued(tx: Tx, { players_max, ...row }: NewQueuedFind): Promise<EnterOutcome> {
+export async function insertQueued(tx: Tx, { players_max, lease_ms, ...row }: NewQueuedFind): Promise<EnterOutcome> {
   const { namespace_id, client, seats } = row;
   // The bump serializes arrivals, so that each sees the earlier ones and gets a higher place.
   await touch(tx, [topics.queueOf(namespace_id)]);
@@ -37,7 +50,7 @@ export async function insertQueued(tx: Tx, { players_max, ...row }: NewQueuedFin
     from ${queuedFinds} where namespace_id = ${namespace_id}::uuid`);
   if ((waiting?.all ?? 0) >= QUEUE_MAX) return 'queue_full';
   if ((waiting?.seats ?? 0) + seats > players_max) return 'too_many_of_client';
-  await tx.insert(queuedFinds).values(row);
+  await tx.insert(queuedFinds).values({ ...row, lease_ts: endOfLease(lease_ms) });
   return 'waits';
 }
 
@@ -75,7 +88,7 @@ export type QueueKey = Pick<QueuedFindRow, 'namespace_id' | 'ticket'>;
  */
 export async function renewLeases(
   queries: Queries,
-  { owner, finds, lease_ts }: { owner: string; finds: QueueKey[]; lease_ts: Date },
+  { owner, finds, lease_ms }: { owner: string; finds: QueueKey[]; lease_ms: number },
 ): Promise<QueueKey[]> {
   const column = (key: keyof QueueKey) => sql.param(finds.map((find) => find[key]));
   const rows = await queries.execute<Record<keyof QueueKey, string>>(sql`
@@ -87,14 +100,14 @@ export async function renewLeases(
       )
       order by place for update skip locked
     ), renewed as (
-      update ${queuedFinds} set lease_ts = ${timestamptz(lease_ts)}
+      update ${queuedFinds} set lease_ts = ${endOfLease(lease_ms)}
       from own where ${queuedFinds.namespace_id} = own.namespace_id and ${queuedFinds.ticket} = own.ticket
     )
     select namespace_id, ticket from ${queuedFinds} where owner = ${owner}::uuid`);
   return [...rows];
 }
 
-/** Returns the namespaces in which the lease of a find ended before a given time. */
+/** Returns the namespaces in which the lease of a find ended before a given time of the database. */
 export async function selectNamespacesWithEndedLeases(queries: Queries, leases_ended_before: Date): Promise<string[]> {
   const rows = await queries.execute<{ namespace_id: string }>(sql`
     select distinct namespace_id from ${queuedFinds} where lease_ts <= ${timestamptz(leases_ended_before)}
@@ -102,7 +115,7 @@ export async function selectNamespacesWithEndedLeases(queries: Queries, leases_e
   return rows.map(({ namespace_id }) => namespace_id);
 }
 
-/** Removes those finds of a namespace whose leases ended before a given time. Returns how many. */
+/** Removes those finds of a namespace whose leases ended before a given time of the database. Returns how many. */
 export async function deleteWithEndedLeases(
   queries: Queries,
   namespace_id: string,
