@@ -56,7 +56,7 @@ test('answer: a request that ends while its tokens are issued keeps no seat', as
   expect(await muster.inspector.removeReasons(held.players.namespace_id)).toEqual(['request_ended']);
 });
 
-test('answer: if the seat cannot be released either, the error is why the request ended', async () => {
+test('answer: a seat that cannot be released is released once the database answers, and the error is why the request ended', async () => {
   await using matchmaker = await openMatchmaker(muster);
   const held = await takeSeat(matchmaker);
   held.deadline.is_over = true;
@@ -68,4 +68,7 @@ test('answer: if the seat cannot be released either, the error is why the reques
   const answering = answerWhenReady(answerOf(matchmaker, { database }), held);
   await expect(answering).rejects.toMatchObject({ code: 'API_CLIENT_GONE' });
   expect(attempts).toBe(1);
+  expect(await muster.inspector.removeReasons(held.players.namespace_id)).toEqual([]);
+  expect(await matchmaker.abandoned_seats.release()).toBe(1);
+  expect(await muster.inspector.removeReasons(held.players.namespace_id)).toEqual(['request_ended']);
 });

@@ -183,6 +183,7 @@ export async function openMatchmaker({ database_address, clock }: Pick<TestServi
     tokens,
     watch: observed_watch,
     receipts: lobbies.receipts,
+    abandoned_seats,
     /** Sends a request for seats, as a player of a namespace. */
     ask(namespace_id: string, wanted: SeatRequestBody): SentRequest {
       const aborting = new AbortController();

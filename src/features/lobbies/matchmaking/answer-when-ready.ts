@@ -5,6 +5,7 @@ import type { Tokens } from '../../../platform/tokens/tokens.ts';
 import type { Datacenters } from '../../datacenters/datacenters.ts';
 import type { AddressOf } from '../../port-names.ts';
 import * as playersStore from '../players-store.ts';
+import type { AbandonedSeats } from '../upkeep/abandoned-seats.ts';
 import { type JoinAnswer, toJoinAnswer, toPorts } from '../wire.ts';
 import type { ReceiptDraft } from './receipts/receipt-draft.ts';
 import { playerIdsOf, type SeatRequest } from './rounds/seat-requests.ts';
@@ -17,6 +18,7 @@ export interface AnswerDependencies extends ReadinessDependencies {
   tokens: Tokens;
   datacenters: Datacenters;
   addressOf: AddressOf;
+  abandoned_seats: Pick<AbandonedSeats, 'add'>;
   /** Called after seats were freed: their lobby may be empty now. */
   onSeatsFreed(): void;
 }
@@ -56,22 +58,24 @@ export async function answerWhenReady(
     };
     return toJoinAnswer(lobby, toPorts(ports, addressOf), player_tokens);
   } catch (error) {
-    // If the release fails too, the seats end at their deadline, or with a lobby that never becomes ready. The client needs to
-    // know the first error.
-    await releaseSeats(dependencies, players).catch(() => {});
+    await releaseSeats(dependencies, players);
     throw error;
   }
 }
 
+/** Releases seats now, or later if the database does not answer: the client needs to know why its request ended. */
 async function releaseSeats(
-  { database, clock, onSeatsFreed }: AnswerDependencies,
+  { database, clock, abandoned_seats, onSeatsFreed }: AnswerDependencies,
   players: SeatedPlayers,
 ): Promise<void> {
-  const { removed } = await playersStore.removePlayers(
-    database.queries,
-    players.namespace_id,
-    playersStore.isAmong(playerIdsOf(players)),
-    { reason: 'request_ended', now: clock.now() },
-  );
-  if (removed > 0) onSeatsFreed();
+  const { namespace_id } = players;
+  const player_ids = playerIdsOf(players);
+  const how = { reason: 'request_ended', now: clock.now() } as const;
+  try {
+    const is_theirs = playersStore.isAmong(player_ids);
+    const { removed } = await playersStore.removePlayers(database.queries, namespace_id, is_theirs, how);
+    if (removed > 0) onSeatsFreed();
+  } catch {
+    abandoned_seats.add(player_ids.map((player_id) => ({ namespace_id, player_id })));
+  }
 }

@@ -17,22 +17,27 @@ const LOCK_WAIT_MAX_MS = 500;
 export type AbandonedSeats = ReturnType<typeof createAbandonedSeats>;
 
 /**
- * Remembers the seats of commits whose answer was lost: PostgreSQL may have committed them, or still do so, although the
- * requests were answered with an error. The `lobbies` loop releases them.
+ * Remembers the seats of requests that were answered with an error although PostgreSQL has committed them, or may still do
+ * so: the answer to the commit was lost, or the seats could not be released. The `lobbies` loop releases them.
  */
 export function createAbandonedSeats({ database, clock }: { database: Database; clock: Clock }) {
   /** The abandoned seats by player, each with the moment at which the database was first asked for it. */
   const abandoned = new Map<string, SeatKey & { looked_at?: number }>();
 
+  function add(seats: SeatKey[]): void {
+    for (const { namespace_id, player_id } of seats) abandoned.set(player_id, { namespace_id, player_id });
+    for (const player_id of abandoned.keys()) {
+      if (abandoned.size <= SEATS_MAX) break;
+      abandoned.delete(player_id);
+    }
+  }
+
   return {
+    /** Remembers seats that could not be released. */
+    add,
     /** Remembers the seats of a failed commit, unless the failure shows that nothing was committed. */
     addAfter(failure: unknown, seats: SeatKey[]): void {
-      if (isLocked(failure) || !isUnavailable(failure)) return;
-      for (const { namespace_id, player_id } of seats) abandoned.set(player_id, { namespace_id, player_id });
-      for (const player_id of abandoned.keys()) {
-        if (abandoned.size <= SEATS_MAX) break;
-        abandoned.delete(player_id);
-      }
+      if (!isLocked(failure) && isUnavailable(failure)) add(seats);
     },
     /** Releases the abandoned seats that were committed. Returns how many. */
     async release(): Promise<number> {
