@@ -11,6 +11,8 @@ import {
   insertSamples,
   selectSamples,
 } from '../../../src/features/servers/usage/usage-samples-store.ts';
+import { addReadings } from '../../../src/features/servers/usage/usage-store.ts';
+import type { Queries } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { serversOf, waitForEndEvent } from '../../support/servers.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -200,6 +202,39 @@ test('usage: each minute has its own sample, also while the database does not an
   );
   await servers.destroy(server_id);
 }, 300_000);
+
+test.each([
+  { before: 'no reading', first_ms: 0 },
+  { before: 'an earlier reading', first_ms: 1_000 },
+])('usage: two readings at once after $before are counted once', async ({ first_ms }) => {
+  const server_id = await servers.run('exit 0');
+  await waitForEndEvent(muster, server_id);
+  const { database } = muster;
+  const now = new Date();
+  const add = (queries: Queries, cpu_ms: number) =>
+    addReadings(queries, [{ server_id, cpu_ms }], { now, previous_read_ts: undefined, interval_start: now });
+  await database.queries.execute(sql`delete from server_meters where server_id = ${server_id}`);
+  await database.queries.execute(sql`delete from server_usage where server_id = ${server_id}`);
+  if (first_ms > 0) await add(database.queries, first_ms);
+  // The answer to a commit is late, so the process reads and stores again.
+  const { repeating } = await database.transact(async (tx) => {
+    await add(tx, 5_000);
+    const repeated = add(database.queries, 5_200);
+    await waitFor(async () => {
+      const waiting = await database.queries.execute(sql`
+        select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%server_meters%'`);
+      return waiting.length > 0;
+    }, 'the second reading to wait');
+    return { repeating: repeated };
+  });
+  await repeating;
+  await add(database.queries, 5_300);
+  const [stored] = await database.queries.execute<{ meter: number; usage: number }>(sql`
+    select (select cpu_ms::int from server_meters where server_id = ${server_id}) as meter,
+      (select sum(cpu_ms)::int from server_usage where server_id = ${server_id}) as usage`);
+  expect(stored).toEqual({ meter: 5_300, usage: 5_300 });
+});
 
 test('usage: a sample that the database cannot hold is stored as the most that it can, with those of others', async () => {
   const ids = [await servers.run('exit 0'), await servers.run('exit 0')] as const;

@@ -19,7 +19,8 @@ interface ReadAt {
 
 /**
  * Adds to an interval what servers have used since their previous reading, and the time in which they used it. It is one
- * statement, so a repeated reading adds nothing. A server that used nothing has no new row in `server_meters`;
+ * statement, so a repeated reading adds nothing. It also adds nothing if another transaction has stored a reading of the
+ * server meanwhile: the next reading adds the rest. A server that used nothing has no new row in `server_meters`;
  * `previous_read_ts` gives the time of its previous reading then.
  */
 export async function addReadings(
@@ -29,23 +30,24 @@ export async function addReadings(
 ): Promise<void> {
   const column = (key: keyof ProcessorReading) => sql.param(readings.map((reading) => reading[key]));
   await queries.execute(sql`
-    with read as (
-      select * from unnest(${column('server_id')}::uuid[], ${column('cpu_ms')}::bigint[]) as reading (server_id, cpu_ms)
-    ),
-    used as (
-      select read.server_id, read.cpu_ms - coalesce(before.cpu_ms, 0) as cpu_ms, before.read_ts
-      from read left join ${serverMeters} as before on before.server_id = read.server_id
+    with used as (
+      select read.server_id, read.cpu_ms - coalesce(before.cpu_ms, 0) as cpu_ms, before.cpu_ms as before_ms, before.read_ts
+      from unnest(${column('server_id')}::uuid[], ${column('cpu_ms')}::bigint[]) as read (server_id, cpu_ms)
+      left join ${serverMeters} as before on before.server_id = read.server_id
       where read.cpu_ms > coalesce(before.cpu_ms, 0)
     ),
     metered as (
       insert into ${serverMeters} (server_id, cpu_ms, read_ts)
-      select read.server_id, read.cpu_ms, ${timestamptz(now)} from read join used on used.server_id = read.server_id
+      select server_id, coalesce(before_ms, 0) + cpu_ms, ${timestamptz(now)} from used order by server_id
       on conflict (server_id) do update set cpu_ms = excluded.cpu_ms, read_ts = excluded.read_ts
+        -- Otherwise a reading was committed after this statement began, and a part of this one is counted already.
+        where ${serverMeters}.cpu_ms = (select before_ms from used where used.server_id = excluded.server_id)
+      returning server_id
     )
     insert into ${serverUsage} (server_id, interval_start, game_id, datacenter_id, cpu_ms, from_ts, until_ts)
     select used.server_id, ${timestamptz(interval_start)}, server.game_id, server.datacenter_id, used.cpu_ms,
       least(greatest(used.read_ts, server.started_at, ${previous_read_ts ? timestamptz(previous_read_ts) : sql`null`}), ${timestamptz(now)} - interval '1 ms'), ${timestamptz(now)}
-    from used join ${servers} as server on server.server_id = used.server_id
+    from used join metered on metered.server_id = used.server_id join ${servers} as server on server.server_id = used.server_id
     on conflict (server_id, interval_start) do update set
       cpu_ms = ${serverUsage}.cpu_ms + excluded.cpu_ms,
       from_ts = least(coalesce(${serverUsage}.from_ts, ${serverUsage}.interval_start), excluded.from_ts),
