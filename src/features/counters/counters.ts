@@ -69,7 +69,6 @@ export type Counters = ReturnType<typeof createCounters>;
 export function createCounters(dependencies: CountersDependencies) {
   const { database, clock, events, readPopulations, requireAdministrator } = dependencies;
   const { queries } = database;
-  const process_id = crypto.randomUUID();
   const tally = createTally(() => clock.now().getTime());
 
   /** Stores the minutes that are over, and how many players and lobbies there are now. */
@@ -92,8 +91,8 @@ export function createCounters(dependencies: CountersDependencies) {
     }
   }
 
-  function toRow({ namespace_id, start_ts, counts }: CountedMinute): MinuteCounterRow {
-    return { namespace_id, start_ts, counted_by: process_id, ...counts };
+  function toRow({ counts, ...minute }: CountedMinute): MinuteCounterRow {
+    return { ...minute, ...counts };
   }
 
   async function readPopulationRows(): Promise<MinuteCounterRow[]> {

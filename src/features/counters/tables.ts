@@ -20,7 +20,10 @@ export const minuteCounters = pgTable(
   {
     namespace_id: uuid().notNull(),
     start_ts: moment().notNull(),
-    /** The process that counted requests; for players and lobbies, a fixed id, because one process counts them for all. */
+    /**
+     * Identifies what one process counted, so that it is stored once; for players and lobbies, a fixed id, because one
+     * process counts them for all.
+     */
     counted_by: uuid().notNull(),
     ...counts,
   },

@@ -10,6 +10,8 @@ const NAMESPACES_MAX = 20_000;
 export interface CountedMinute {
   namespace_id: string;
   start_ts: Date;
+  /** Identifies these counts. If the clock is set back, a minute may have counts twice. */
+  counted_by: string;
   counts: Counts;
 }
 
@@ -31,7 +33,8 @@ export function createTally(now: () => number) {
 
   function close(): void {
     const start_ts = new Date(minute);
-    for (const [namespace_id, counts] of current) complete.push({ namespace_id, start_ts, counts });
+    const counted_by = crypto.randomUUID();
+    for (const [namespace_id, counts] of current) complete.push({ namespace_id, start_ts, counted_by, counts });
     current = new Map();
   }
 

@@ -156,6 +156,22 @@ describe('counters: of several processes', () => {
     expect(Object.values(step?.counts.find_times ?? {}).reduce((sum, count) => sum + count, 0)).toBe(3);
   });
 
+  test('are all counted if the clock of the process is set back', async () => {
+    const namespace_id = crypto.randomUUID();
+    let now = NOON + MINUTE_MS - 100;
+    const { counters, keep } = openCounters(() => now);
+    const countAt = async (moment: number) => {
+      now = moment;
+      await counters.count('find', namespace_id, async () => {});
+    };
+    for (const moved_ms of [0, 200, -200, 200]) await countAt(now + moved_ms);
+    await keep();
+    for (const moved_ms of [-HOUR_MS, HOUR_MS]) await countAt(now + moved_ms);
+    await keep();
+    const steps = await counters.counted.read({ namespace_id, period: 'day' });
+    expect(steps.reduce((sum, { counts }) => sum + counts.seated.find, 0)).toBe(6);
+  });
+
   test('are counted once in a week that is read while minutes become hours', async () => {
     const namespace_id = crypto.randomUUID();
     const { counters, keep } = openCounters(() => NOON);
