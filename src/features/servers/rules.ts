@@ -64,9 +64,7 @@ export function nextStep(
       if (!destroyed_at) return { do: 'wait' };
       return is_overdue ? { do: 'kill' } : ask;
     case 'unreachable':
-      return is_overdue || now.getTime() - observed.since.getTime() >= UNREACHABLE_MAX_MS
-        ? { do: 'kill' }
-        : { do: 'wait' };
+      return is_overdue || observed.for_ms >= UNREACHABLE_MAX_MS ? { do: 'kill' } : { do: 'wait' };
     case 'ended': {
       const { exit_code, exit_signal, is_disruption = false } = observed;
       const is_known = exit_code !== null || exit_signal !== null;

@@ -54,7 +54,7 @@ describe('a container engine that is configured and cannot be used', () => {
     const never = { server_id: crypto.randomUUID(), identity: undefined };
     await mkdir(join(directory, started.server_id));
     const observed = await (runtime as Runtime).observe([started, never]);
-    expect(observed.get(started.server_id)).toMatchObject({ is: 'unreachable', since: expect.any(Date) });
+    expect(observed.get(started.server_id)).toMatchObject({ is: 'unreachable', for_ms: expect.any(Number) });
     expect(observed.get(never.server_id)).toEqual({ is: 'absent' });
     expect(await (runtime as Runtime).kill([started, never])).toEqual(new Set([never.server_id]));
     expect(await (runtime as Runtime).readUsage?.([started, never])).toEqual(new Map());
@@ -180,7 +180,7 @@ describe('a container engine that is configured and cannot be used', () => {
     await expect(client.call({ method: 'GET', path: '/_ping', timeout_ms: 50 })).rejects.toThrow(
       'the container engine took too long to answer /_ping',
     );
-    expect(client.unreachable_since).toBeInstanceOf(Date);
+    expect(client.unreachable_since).toBeNumber();
     listener.stop(true);
   });
 

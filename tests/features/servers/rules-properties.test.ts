@@ -42,7 +42,7 @@ const observation: fc.Arbitrary<Observation> = fc.oneof(
   fc.constant(RUNNING),
   fc.constant(PENDING),
   fc.constant(KILLED),
-  fc.nat(2 * KILL_TIMEOUT_MS).map((ago_ms): Observation => ({ is: 'unreachable', since: new Date(START - ago_ms) })),
+  fc.nat(2 * KILL_TIMEOUT_MS).map((for_ms): Observation => ({ is: 'unreachable', for_ms })),
   fc.record({ is: fc.constant('ended'), exit_code: fc.nat(255), exit_signal: fc.constant(null) }),
   fc.record({ is: fc.constant('ended'), exit_code: fc.constant(null), exit_signal: fc.constant('SIGSEGV') }),
 );

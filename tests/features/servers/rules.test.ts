@@ -23,7 +23,7 @@ const RUNNING = { is: 'running', identity: IDENTITY, host: 'play.example.com' } 
 const PENDING = { is: 'pending', identity: IDENTITY, reason: 'its image is fetched' } as const;
 const STOPPABLE = { ...PENDING, can_stop: true } as const;
 const KILL = { do: 'kill' } as const;
-const unreachable = (for_ms: number) => ({ is: 'unreachable', since: new Date(NOW.getTime() - for_ms) }) as const;
+const unreachable = (for_ms: number) => ({ is: 'unreachable', for_ms }) as const;
 const UNSEEN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;
 const exited = (exit_code: number) => ({ is: 'ended', exit_code, exit_signal: null }) as const;
 const signalled = (exit_signal: string) => ({ is: 'ended', exit_code: null, exit_signal }) as const;

@@ -27,8 +27,8 @@ const OBSERVED: Record<string, Observation> = {
   absent: { is: 'absent' },
   pending: { is: 'pending', identity: IDENTITY, reason: 'its image is unpacked' },
   running: { is: 'running', identity: IDENTITY, host: 'play.example.com' },
-  'unreachable for less than a minute': { is: 'unreachable', since: after(-59_999) },
-  'unreachable for a minute': { is: 'unreachable', since: after(-60_000) },
+  'unreachable for less than a minute': { is: 'unreachable', for_ms: 59_999 },
+  'unreachable for a minute': { is: 'unreachable', for_ms: 60_000 },
   'ended with a status': { is: 'ended', exit_code: 0, exit_signal: null },
   'ended without a status': { is: 'ended', exit_code: null, exit_signal: null },
 };

@@ -2,8 +2,8 @@ import type { Observation, Runtime, ServerHandle, StartOrder } from '../../../sr
 
 /** A runtime that answers late, like an engine on another machine, and delegates to another runtime. */
 export interface SlowRuntime extends Runtime {
-  /** Makes a server unreachable from a moment on. Its processes continue. */
-  cutOff(server_id: string, since: Date): void;
+  /** Makes a server unreachable, as if for a time. Its processes continue. */
+  cutOff(server_id: string, for_ms: number): void;
   /** Makes a server reachable again. */
   reconnect(server_id: string): void;
   /** Whether servers stay pending, however often they are observed. */
@@ -22,7 +22,7 @@ const REASONS = ['the image is being fetched', 'the image is being unpacked'];
  */
 export function createSlowRuntime(inner: Runtime): SlowRuntime {
   const accepted = new Map<string, { order: StartOrder; observation_count: number }>();
-  const cut_off = new Map<string, Date>();
+  const cut_off = new Map<string, number>();
   const identityOf = (server_id: string) => ({ engine: 'slow', name: `server-${server_id}` });
   /** The inner runtime gets no identities, so it must find servers as after a restart. */
   const unknown = ({ server_id }: ServerHandle): ServerHandle => ({ server_id, identity: undefined });
@@ -36,8 +36,8 @@ export function createSlowRuntime(inner: Runtime): SlowRuntime {
   async function observeOne(server: ServerHandle): Promise<Observation> {
     const { server_id } = server;
     total_count += 1;
-    const since = cut_off.get(server_id);
-    if (since) return { is: 'unreachable', since };
+    const for_ms = cut_off.get(server_id);
+    if (for_ms !== undefined) return { is: 'unreachable', for_ms };
     const waiting = accepted.get(server_id);
     if (waiting && (slow.is_stuck || waiting.observation_count < PENDING_OBSERVATIONS)) {
       const reason = REASONS[waiting.observation_count] ?? 'the image is being unpacked';
@@ -91,7 +91,7 @@ export function createSlowRuntime(inner: Runtime): SlowRuntime {
         onGone,
       );
     },
-    cutOff: (server_id, since) => void cut_off.set(server_id, since),
+    cutOff: (server_id, for_ms) => void cut_off.set(server_id, for_ms),
     reconnect: (server_id) => void cut_off.delete(server_id),
     get observation_count() {
       return total_count;

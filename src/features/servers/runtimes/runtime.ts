@@ -54,8 +54,8 @@ export type Observation =
    * `is_disruption`: the reason is not in the server, such as a lost node of a cluster.
    */
   | { is: 'ended'; exit_code: number | null; exit_signal: string | null; reason?: string; is_disruption?: true }
-  /** Unknown, because its machine does not answer. */
-  | { is: 'unreachable'; since: Date };
+  /** Unknown, because its machine does not answer. `for_ms`: for how long, as this process has measured. */
+  | { is: 'unreachable'; for_ms: number };
 
 /** The end of a server whose exit status is unknown. */
 export const UNKNOWN_END = { is: 'ended', exit_code: null, exit_signal: null } as const;

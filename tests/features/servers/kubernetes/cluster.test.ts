@@ -268,8 +268,7 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       const node = (await inspectPod(lab, server.server_id))?.spec.nodeName ?? '';
       await lab.run('cut', node);
       try {
-        const { since } = await waitForObservation(server.server_id, 'unreachable');
-        expect(since.getTime()).toBeGreaterThan(Date.now() - SLOW_MS);
+        await waitForObservation(server.server_id, 'unreachable');
         await opened.kill(server);
         expect(await opened.observe(server)).toMatchObject({ is: 'ended', reason: 'its node was lost' });
         await opened.remove(server);

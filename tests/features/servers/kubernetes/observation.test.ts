@@ -163,7 +163,6 @@ describe('kubernetes: a pod as its developer reads it', () => {
     });
     expect(observePod(podWith({ ...running, conditions: ready('False') }, { is_deleted: true }))).toEqual({
       is: 'unreachable',
-      since: new Date(SINCE),
     });
   });
 });

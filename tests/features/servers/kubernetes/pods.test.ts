@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, setSystemTime, spyOn, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test';
 import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import type { PodConnection } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
@@ -242,12 +242,41 @@ test('kubernetes: a server is not given up before the cluster has answered once,
   const states = new ServerStates({ pods, pod_port, addressOfNode: async () => undefined });
   const server_id = crypto.randomUUID();
   const server = { server_id, identity: { pod: nameOf(server_id) } };
-  const later = new Date(Date.now() + 3_600_000);
-  setSystemTime(later);
+  const now = spyOn(performance, 'now');
   try {
-    expect(await states.observe(server)).toEqual({ is: 'unreachable', since: later });
+    for (const moment of [0, 3_600_000]) {
+      now.mockReturnValue(moment);
+      expect(await states.observe(server)).toEqual({ is: 'unreachable', for_ms: 0 });
+    }
   } finally {
-    setSystemTime();
+    now.mockRestore();
+  }
+});
+
+test('kubernetes: how long a node has been lost is measured by this process, whatever the clock of the cluster says', async () => {
+  const isReady = (status: 'True' | 'False') => ({
+    containerStatuses: [{ name: 'server', state: { running: {} } }],
+    conditions: [{ type: 'Ready', status, lastTransitionTime: '2026-01-02T03:04:05Z' }],
+  });
+  const pod = { metadata: { name: 'muster-1', uid: '1', resourceVersion: '1' }, spec: { nodeName: 'node1' } };
+  let status = isReady('False');
+  const pods = { find: (): Pod => ({ ...pod, status }), is_loaded: true };
+  const pod_port = { connectionOf: () => undefined };
+  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => '10.0.0.1' });
+  const now = spyOn(performance, 'now');
+  const observeAt = async (moment: number) => {
+    now.mockReturnValue(moment);
+    return await states.observe({ server_id: '1', identity: undefined });
+  };
+  try {
+    expect(await observeAt(1_000)).toEqual({ is: 'unreachable', for_ms: 0 });
+    expect(await observeAt(6_000)).toEqual({ is: 'unreachable', for_ms: 5_000 });
+    status = isReady('True');
+    expect(await observeAt(7_000)).toMatchObject({ is: 'running' });
+    status = isReady('False');
+    expect(await observeAt(8_000)).toEqual({ is: 'unreachable', for_ms: 0 });
+  } finally {
+    now.mockRestore();
   }
 });
 

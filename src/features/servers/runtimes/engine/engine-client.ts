@@ -44,8 +44,8 @@ export class EngineRefusal extends Error {
  * none.
  */
 export class EngineClient {
-  /** When the engine stopped answering; undefined if it answered the last call. */
-  unreachable_since: Date | undefined;
+  /** When the engine stopped answering, in the time of `performance.now()`; undefined if it answered the last call. */
+  unreachable_since: number | undefined;
 
   constructor(readonly socket: string) {}
 
@@ -132,7 +132,7 @@ export class EngineClient {
 
   #failureOf({ signal, path }: EngineRequest, cause: unknown): unknown {
     if (signal?.aborted) return cause;
-    this.unreachable_since ??= new Date();
+    this.unreachable_since ??= performance.now();
     const is_late = cause instanceof Error && cause.name === 'TimeoutError';
     const reason = is_late ? `the container engine took too long to answer ${path}` : this.#describeUnavailability();
     return new EngineUnreachable(reason, { cause });

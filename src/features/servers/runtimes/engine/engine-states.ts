@@ -37,8 +37,8 @@ export class EngineStates {
   readonly #failures = new Map<string, string>();
   /** Servers that this process killed. The mark of one may be missing, because the disk is full. */
   readonly #killed = new Set<string>();
-  /** Since when the engine has not described the containers of servers. */
-  readonly #failing_since = new Map<string, Date>();
+  /** Since when the engine has not described the containers of servers, in the time of `performance.now()`. */
+  readonly #failing_since = new Map<string, number>();
   /** Servers whose ended containers the engine is describing. */
   readonly #describing = new Set<string>();
   /** Servers that were unreachable when they were observed last. */
@@ -86,7 +86,7 @@ export class EngineStates {
   /** Returns whether the engine does not answer, without asking it, and lets a call find out when it does again. */
   isAway(): boolean {
     const { client, containers, onChange } = this.options;
-    if (!client.unreachable_since) return false;
+    if (client.unreachable_since === undefined) return false;
     if (this.#probing) return true;
     this.#probing = containers
       .list()
@@ -102,8 +102,8 @@ export class EngineStates {
   async observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>> {
     const { unreachable_since: since } = this.options.client;
     // An engine that is known to hang must not hold up the servers of other runtimes.
-    const observed =
-      since && this.isAway() ? this.#observeWithoutEngine(servers, since) : await this.observeByEngine(servers);
+    const is_away = since !== undefined && this.isAway();
+    const observed = is_away ? this.#observeWithoutEngine(servers, since) : await this.observeByEngine(servers);
     for (const [server_id, { is }] of observed) {
       if (is === 'unreachable') this.#unreachable.add(server_id);
       else this.#unreachable.delete(server_id);
@@ -111,9 +111,9 @@ export class EngineStates {
     return observed;
   }
 
-  #observeWithoutEngine(servers: readonly ServerHandle[], since: Date): Map<string, Observation> {
+  #observeWithoutEngine(servers: readonly ServerHandle[], since: number): Map<string, Observation> {
     return new Map(
-      servers.map(({ server_id }) => [server_id, this.#observeFiles(server_id) ?? { is: 'unreachable', since }]),
+      servers.map(({ server_id }) => [server_id, this.#observeFiles(server_id) ?? unreachableSince(since)]),
     );
   }
 
@@ -135,7 +135,8 @@ export class EngineStates {
         const describe = () =>
           this.#observeListed(server, listed.get(server_id)).catch(() => this.#undescribed(server_id));
         // An engine that begins to hang meanwhile must not be waited for by each server.
-        observed.set(server_id, client.unreachable_since ? this.#undescribed(server_id) : await describe());
+        const is_away = client.unreachable_since !== undefined;
+        observed.set(server_id, is_away ? this.#undescribed(server_id) : await describe());
       });
     } catch {
       // Servers of other runtimes must be observed, whatever is wrong with the engine.
@@ -146,9 +147,9 @@ export class EngineStates {
 
   /** Returns the state of a server whose container the engine does not describe. */
   #undescribed(server_id: string): Observation {
-    const since = this.#failing_since.get(server_id) ?? new Date();
+    const since = this.#failing_since.get(server_id) ?? performance.now();
     this.#failing_since.set(server_id, since);
-    return { is: 'unreachable', since: this.options.client.unreachable_since ?? since };
+    return unreachableSince(this.options.client.unreachable_since ?? since);
   }
 
   /** Returns the state of a server if it is known without the engine. */
@@ -202,6 +203,8 @@ export class EngineStates {
     return end;
   }
 }
+
+const unreachableSince = (since: number): Observation => ({ is: 'unreachable', for_ms: performance.now() - since });
 
 /** Returns how a container ended. The engine's init reports 128 + n for a program that signal n ended. */
 function endOf({

@@ -10,7 +10,7 @@ export type PodObservation =
    */
   | { is: 'pending'; reason: string; needs_operator: boolean; is_pull?: true }
   | { is: 'running' }
-  | { is: 'unreachable'; since: Date }
+  | { is: 'unreachable' }
   | ({ is: 'ended'; exit_code: number | null; exit_signal: string | null } & EndCause);
 
 /** Why a pod ended, if it did not end by itself. */
@@ -95,8 +95,7 @@ export function observePod(pod: Pod): PodObservation {
     return { is: 'ended', exit_code: null, exit_signal: null, ...cause };
   }
   if (state?.running) {
-    const lost_at = nodeLostAt(pod);
-    return lost_at ? { is: 'unreachable', since: lost_at } : { is: 'running' };
+    return isNodeLost(pod) ? { is: 'unreachable' } : { is: 'running' };
   }
   return observePending(pod, state);
 }
@@ -179,8 +178,7 @@ function stateOf(statuses: NonNullable<Pod['status']>['containerStatuses'], name
 }
 
 /** The cluster marks the pods of a silent node as not ready, and gives no reason. Kubelets give one. */
-function nodeLostAt({ status }: Pod): Date | undefined {
+function isNodeLost({ status }: Pod): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  if (ready?.status !== 'False' || ready.reason !== undefined) return undefined;
-  return new Date(ready.lastTransitionTime ?? 0);
+  return ready?.status === 'False' && ready.reason === undefined;
 }

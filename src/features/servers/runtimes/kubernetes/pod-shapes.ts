@@ -13,7 +13,6 @@ const Condition = Type.Object({
   status: Type.String(),
   reason: Text,
   message: Text,
-  lastTransitionTime: Text,
 });
 
 /** The parts of a pod that Muster reads. */

@@ -37,6 +37,8 @@ export class ServerStates {
   readonly #pending_since = new Map<string, number>();
   /** Since when servers are pending for a reason that their operator must change. */
   readonly #needs_operator_since = new Map<string, number>();
+  /** Since when the nodes of servers are lost. The cluster says so too, but by a clock of its own. */
+  readonly #node_lost_since = new Map<string, number>();
 
   constructor(private readonly options: StatesOptions) {}
 
@@ -52,6 +54,7 @@ export class ServerStates {
   forget(server_id: string): void {
     this.#ends.delete(server_id);
     this.#forgetPending(server_id);
+    this.#node_lost_since.delete(server_id);
   }
 
   #forgetPending(server_id: string): void {
@@ -79,10 +82,9 @@ export class ServerStates {
     if (seen.is === 'pending') return this.#judgePending(server_id, seen);
     this.#forgetPending(server_id);
     // A pod that is connected is there, whatever the cluster reports about its node.
-    if (seen.is === 'running' || (seen.is === 'unreachable' && connection !== undefined)) {
-      return await this.#describeRunning(server_id, pod);
-    }
-    return seen;
+    if (seen.is === 'unreachable' && connection === undefined) return this.#measureLoss(server_id);
+    this.#node_lost_since.delete(server_id);
+    return seen.is === 'ended' ? seen : await this.#describeRunning(server_id, pod);
   }
 
   async #observeWithoutPod(server: ServerHandle): Promise<Observation> {
@@ -90,14 +92,14 @@ export class ServerStates {
     const { server_id } = server;
     if (!mayHavePod(server)) return { is: 'absent' };
     // Before the first list of the pods, a missing pod does not mean that its server is gone.
-    if (!pods.is_loaded) return { is: 'unreachable', since: new Date() };
+    if (!pods.is_loaded) return { is: 'unreachable', for_ms: 0 };
     try {
       const seen = await agones?.observe(nameOf(server_id));
       if (seen?.is === 'pending') return this.#judgePending(server_id, seen);
       return seen ?? { is: 'absent' };
     } catch (cause) {
       if (!(cause instanceof ApiUnreachable)) throw cause;
-      return { is: 'unreachable', since: new Date() };
+      return { is: 'unreachable', for_ms: 0 };
     }
   }
 
@@ -115,6 +117,13 @@ export class ServerStates {
     const has_waited_too_long = now - since >= START_MAX_MS || now - needs_operator_since >= needs_operator_max_ms;
     if (has_waited_too_long) return { ...UNKNOWN_END, reason };
     return { is: 'pending', identity: identityOf(server_id), reason };
+  }
+
+  #measureLoss(server_id: string): Observation {
+    const now = performance.now();
+    const since = this.#node_lost_since.get(server_id) ?? now;
+    this.#node_lost_since.set(server_id, since);
+    return { is: 'unreachable', for_ms: now - since };
   }
 
   async #describeRunning(server_id: string, { spec, status }: Pod): Promise<Observation> {
