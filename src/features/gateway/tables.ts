@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { bigint, boolean, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
+import { machines } from '../machines/tables.ts';
 import { servers } from '../servers/tables.ts';
 
 /** The latest connection of each player whom the gateway reports. */
@@ -39,6 +40,14 @@ export const gatewayTraffic = pgTable(
     index('gateway_traffic_open').on(table.node_id).where(sql`open > 0`),
   ],
 );
+
+/** The last batch of counts that each machine has added to `gatewayTraffic`. Batches are numbered, so each is added once. */
+export const gatewayBatches = pgTable('gateway_batches', {
+  node_id: uuid()
+    .primaryKey()
+    .references(() => machines.node_id, { onDelete: 'cascade' }),
+  batch: bigint({ mode: 'number' }).notNull(),
+});
 
 /** What players and a server have exchanged through the gateway. */
 export interface TrafficCounts {

@@ -1,23 +1,32 @@
 import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
+import { assert } from '../../platform/errors.ts';
 import { isUp } from '../machines/machines.ts';
-import { gatewayTraffic, type TrafficCounts } from './tables.ts';
+import { gatewayBatches, gatewayTraffic, type TrafficCounts } from './tables.ts';
 
 const MACHINES_MAX = 1_000;
 const SUMS = ['requests', 'sockets', 'connections', 'open', 'received_bytes', 'sent_bytes'] as const;
 
-/** Adds what a machine has counted to its sums, by server. */
-export async function addTraffic(
-  queries: Queries,
-  node_id: string,
-  counted: ReadonlyMap<string, TrafficCounts>,
-): Promise<void> {
+/** What a machine has counted, by server. */
+export interface Batch {
+  /** Higher than those of the machine's earlier batches. */
+  number: number;
+  counted: ReadonlyMap<string, TrafficCounts>;
+}
+
+/** Adds a batch to the sums of a machine. A batch that is not later than the machine's last one adds nothing. */
+export async function addTraffic(queries: Queries, node_id: string, { number, counted }: Batch): Promise<void> {
   const rows = [...counted].map(([server_id, counts]) => ({ server_id, ...counts }));
   const added = SUMS.map((name) => {
     const column = sql.identifier(name);
     return sql`${column} = ${gatewayTraffic}.${column} + excluded.${column}`;
   });
   await queries.execute(sql`
+    with begun as (
+      insert into ${gatewayBatches} (node_id, batch) values (${node_id}::uuid, ${number}::bigint)
+      on conflict (node_id) do update set batch = excluded.batch where ${gatewayBatches}.batch < excluded.batch
+      returning batch
+    )
     insert into ${gatewayTraffic}
       (server_id, node_id, requests, sockets, connections, open, received_bytes, sent_bytes, answers)
     select server_id, ${node_id}::uuid, requests, sockets, connections, open, received_bytes, sent_bytes, answers
@@ -25,13 +34,27 @@ export async function addTraffic(
       server_id uuid, requests bigint, sockets bigint, connections bigint, open integer,
       received_bytes bigint, sent_bytes bigint, answers bigint[]
     )
-    where exists (select from servers where servers.server_id = counted.server_id)
+    where (select count(*) from begun) > 0 and exists (select from servers where servers.server_id = counted.server_id)
     order by server_id
     on conflict (server_id, node_id) do update set ${sql.join(added, sql`, `)},
       answers = array(
         select one + other from unnest(${gatewayTraffic}.answers, excluded.answers) with ordinality as pair (one, other, number)
         order by number
       )`);
+}
+
+/**
+ * Records that a process begins to count for a machine: batches of earlier ones add nothing any more. Returns a number below
+ * those of its batches.
+ */
+export async function beginBatches(queries: Queries, node_id: string): Promise<number> {
+  const [row] = await queries
+    .insert(gatewayBatches)
+    .values({ node_id, batch: 1 })
+    .onConflictDoUpdate({ target: gatewayBatches.node_id, set: { batch: sql`${gatewayBatches.batch} + 1` } })
+    .returning();
+  assert(row, 'an upsert returns its row');
+  return row.batch;
 }
 
 /** Records that a machine has no open connections. */

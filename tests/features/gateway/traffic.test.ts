@@ -2,7 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { answerClassOf, answeredWithin, noTraffic } from '../../../src/features/gateway/traffic-counts.ts';
+import { addTraffic } from '../../../src/features/gateway/traffic-store.ts';
 import { createTrafficStoring } from '../../../src/features/gateway/traffic-storing.ts';
+import type { Database } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { find, makeControlledGame } from '../../support/game-server.ts';
 import { openWebSocketPlayer, SERVERS_DOMAIN, startWebServer } from '../../support/gateway.ts';
@@ -76,30 +78,102 @@ describe('gateway: the traffic of a server', () => {
   }, 300_000);
 });
 
-test('gateway: a machine that was given up has no open connections, and those it had when it returns', async () => {
-  const game = await makeGame(muster.api, muster.administrator_token);
-  const { server_id } = await startWebServer(muster, game);
-  const { database } = muster;
-  const node_id = crypto.randomUUID();
-  await database.queries.execute(sql`
-    insert into machines
-    select (jsonb_populate_record(machines, jsonb_build_object('node_id', ${node_id}::text))).* from machines limit 1`);
-  const setState = (state: string) =>
-    database.queries.execute(sql`update machines set state = ${state} where node_id = ${node_id}`);
-  const traffic = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL });
-  const { store } = createTrafficStoring({ database, events: { emit() {} }, traffic, node_id });
-  const countOpen = async () => (await readTraffic(muster, game, server_id)).open;
-  const close = traffic.of(server_id).of('192.0.2.1').countOpened('sockets');
-  await store();
-  expect(await countOpen()).toBe(1);
-  await setState('lost');
-  expect(await countOpen()).toBe(0);
-  await setState('up');
-  expect(await countOpen()).toBe(1);
-  close();
-  await store();
-  expect(await countOpen()).toBe(0);
-}, 300_000);
+describe('gateway: the counts of a machine', () => {
+  /** A machine, and the counts of its processes. */
+  async function openMachine(database: Database = muster.database) {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const { server_id } = await startWebServer(muster, game);
+    const node_id = crypto.randomUUID();
+    await muster.database.queries.execute(sql`
+      insert into machines
+      select (jsonb_populate_record(machines, jsonb_build_object('node_id', ${node_id}::text))).* from machines limit 1`);
+    const setState = (state: string) =>
+      muster.database.queries.execute(sql`update machines set state = ${state} where node_id = ${node_id}`);
+    const start = () => {
+      const traffic = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL });
+      const { store } = createTrafficStoring({ database, events: { emit() {} }, traffic, node_id });
+      return { client: traffic.of(server_id).of('192.0.2.1'), store };
+    };
+    return { server_id, node_id, setState, start, read: () => readTraffic(muster, game, server_id) };
+  }
+
+  test('have no open connections while it is given up, and those it had when it returns', async () => {
+    const machine = await openMachine();
+    const { client, store } = machine.start();
+    const countOpen = async () => (await machine.read()).open;
+    const close = client.countOpened('sockets');
+    await store();
+    expect(await countOpen()).toBe(1);
+    await machine.setState('lost');
+    expect(await countOpen()).toBe(0);
+    await machine.setState('up');
+    expect(await countOpen()).toBe(1);
+    close();
+    await store();
+    expect(await countOpen()).toBe(0);
+  }, 300_000);
+
+  test('are added once if the answer of the database was lost', async () => {
+    let is_cut = false;
+    const queries = new Proxy(muster.database.queries, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== 'function') return value;
+        return (...given: unknown[]) => {
+          const result = value.apply(target, given);
+          return is_cut ? Promise.resolve(result).then(() => Promise.reject(new Error('the answer was lost'))) : result;
+        };
+      },
+    });
+    const { read, start } = await openMachine({ ...muster.database, queries });
+    const { client, store } = start();
+    await store();
+    const close = client.countOpened('sockets');
+    client.countReceived(10);
+    is_cut = true;
+    await expect(store()).rejects.toThrow('the answer was lost');
+    is_cut = false;
+    client.countReceived(5);
+    close();
+    await store();
+    expect(await read()).toMatchObject({ open: 0, sockets: 1, received_bytes: 15 });
+  }, 300_000);
+
+  test('are added once if the first attempt is committed while the second one waits', async () => {
+    const { server_id, node_id, read } = await openMachine();
+    const { database } = muster;
+    const batch = { number: 1, counted: new Map([[server_id, { ...noTraffic(), requests: 7 }]]) };
+    const { repeating } = await database.transact(async (tx) => {
+      await addTraffic(tx, node_id, batch);
+      const repeated = addTraffic(database.queries, node_id, batch);
+      await waitFor(async () => {
+        const waiting = await database.queries.execute(sql`
+          select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%gateway_batches%'`);
+        return waiting.length > 0;
+      }, 'the second attempt to wait');
+      return { repeating: repeated };
+    });
+    await repeating;
+    expect(await read()).toMatchObject({ requests: 7 });
+  }, 300_000);
+
+  test('of a process that was killed have no open connections once the next one counts', async () => {
+    const { read, start } = await openMachine();
+    const [killed, next] = [start(), start()];
+    killed.client.countOpened('sockets');
+    await killed.store();
+    killed.client.countOpened('sockets');
+    await next.store();
+    expect(await read()).toMatchObject({ open: 0, sockets: 1 });
+    // The database gets its last counts late.
+    await killed.store();
+    expect(await read()).toMatchObject({ open: 0, sockets: 1 });
+    next.client.countOpened('sockets');
+    await next.store();
+    expect(await read()).toMatchObject({ open: 1, sockets: 2 });
+  }, 300_000);
+});
 
 const KIB = 1_024;
 const LIMITS = { is_on: true, scale: 1 };
