@@ -4,6 +4,7 @@ import {
   type AnswerDependencies,
   answerWhenReady,
 } from '../../../src/features/lobbies/matchmaking/answer-when-ready.ts';
+import { UNKEPT_DRAFT } from '../../../src/features/lobbies/matchmaking/receipts/receipt-draft.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { type Matchmaker, openMatchmaker } from '../../support/matchmaker/matchmaker.ts';
@@ -28,7 +29,7 @@ async function takeSeat({ database }: Pick<Matchmaker, 'database'>) {
     seat: { lobby_id, code: null, region: 'local', ports: {}, is_new: false },
     players: { namespace_id, player_id: player?.player_id ?? '' },
     deadline,
-    draft: undefined,
+    draft: UNKEPT_DRAFT,
   };
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { createQueue } from '../../../src/features/lobbies/matchmaking/queue/queue.ts';
 import { deleteQueued } from '../../../src/features/lobbies/matchmaking/queue/queue-store.ts';
+import { UNKEPT_DRAFT } from '../../../src/features/lobbies/matchmaking/receipts/receipt-draft.ts';
 import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { LostRaces, type Rounds } from '../../../src/features/lobbies/matchmaking/rounds/seat-rounds.ts';
 import { after, type Clock } from '../../../src/platform/clock.ts';
@@ -51,7 +52,7 @@ function openQueue(takeSeat: Rounds['takeSeat'], { clock }: { clock: Clock } = m
     queue,
     awaitSeat(ticket: string = crypto.randomUUID()) {
       const request = requestSeat(game) as FindRequest;
-      return queue.awaitSeat(async () => request, { ticket, wait_ms: 1_000_000, deadline }, undefined);
+      return queue.awaitSeat(async () => request, { ticket, wait_ms: 1_000_000, deadline }, UNKEPT_DRAFT);
     },
   };
 }

@@ -30,7 +30,7 @@ interface HeldSeat {
   seat: Seat;
   players: SeatedPlayers;
   deadline: RequestDeadline;
-  draft: ReceiptDraft | undefined;
+  draft: ReceiptDraft;
 }
 
 /** Waits until the lobby of a seat is ready, and returns the answer. Releases the seat if the request ends before that. */
@@ -39,11 +39,11 @@ export async function answerWhenReady(
   { seat, players, deadline, draft }: HeldSeat,
 ): Promise<JoinAnswer> {
   const { addressOf, datacenters, tokens } = dependencies;
-  draft?.recordSeat(seat);
+  draft.recordSeat(seat);
   try {
     const ports = seat.ports ?? (await waitUntilReady(dependencies, seat, players.player_id, deadline));
     if (!ports) throw deadline.toError();
-    draft?.recordStage('ready');
+    draft.recordStage('ready');
     const region = (await datacenters.list()).find(({ slug }) => slug === seat.region);
     const player_tokens: string[] = [];
     for (const player_id of playerIdsOf(players)) {

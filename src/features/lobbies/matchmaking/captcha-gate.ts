@@ -17,7 +17,7 @@ export function createCaptchaGate(
   captcha: Pick<Captcha, 'isRequired' | 'admit'>,
   { captcha: solved }: Pick<FindBody, 'captcha'>,
   context: RequestContext,
-  draft: ReceiptDraft | undefined,
+  draft: ReceiptDraft,
 ): PassCaptcha {
   let has_passed = false;
 
@@ -25,8 +25,8 @@ export function createCaptchaGate(
     const { address, deadline } = context;
     const request = { address, deadline, readOrigin: () => context.readOrigin(), captcha: solved };
     const record = (decision: CaptchaDecision) => {
-      draft?.recordDecision({ captcha: decision });
-      draft?.recordStage('captcha');
+      draft.recordDecision({ captcha: decision });
+      draft.recordStage('captcha');
     };
     try {
       await captcha.admit(namespace, request, record);
@@ -40,7 +40,7 @@ export function createCaptchaGate(
 
   return (namespace) => {
     if (has_passed) return;
-    draft?.recordStage('checked');
+    draft.recordStage('checked');
     return whenKnown(captcha.isRequired(namespace), (is_required) => (is_required ? check(namespace) : undefined));
   };
 }

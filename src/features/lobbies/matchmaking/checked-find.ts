@@ -32,7 +32,7 @@ interface SentFind {
   context: RequestContext;
   /** Set if the find waits, when it gets no seat at once. */
   ticket: string | undefined;
-  draft: ReceiptDraft | undefined;
+  draft: ReceiptDraft;
 }
 
 /** A search, and the version against which it was checked. */
@@ -78,17 +78,17 @@ export class CheckedFind {
       address: context.address,
       client: toClient(namespace, context.address, address_classes),
       lobby_count_max: namespace.lobby_count_max,
-      is_explained: draft !== undefined,
+      is_explained: draft.is_kept,
     };
   }
 
   /** Checks the find against the namespace's version: its body, the captcha, and the game's own verification. */
   async #check({ game_id, namespace_id, version_id }: NamespaceRow): Promise<CheckedSearch> {
     const { body, context, ticket, draft } = this.#sent;
-    draft?.recordSearch(version_id, body.regions);
+    draft.recordSearch(version_id, body.regions);
     const choices = await listChoices(this.#dependencies, { game_id, version_id }, body);
     const search = planSearch(body, choices.modes, choices.regions);
-    draft?.recordSearch(version_id, search.regions);
+    draft.recordSearch(version_id, search.regions);
     await this.#passCaptcha({ game_id, namespace_id, version_id });
     if (!needsVerification(search, choices)) return { version_id, search };
     const nextVerificationId = this.#nextVerificationId;

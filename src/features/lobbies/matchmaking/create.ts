@@ -44,10 +44,10 @@ export async function create(
       const passCaptcha = createCaptchaGate(captcha, body, context, draft);
       const nextVerificationId = createVerificationIds(context);
       const current = await atCurrentVersion(namespaces, namespace, async ({ version_id }) => {
-        draft?.recordSearch(version_id, body.region === undefined ? undefined : [body.region]);
+        draft.recordSearch(version_id, body.region === undefined ? undefined : [body.region]);
         const choices = await listChoices(dependencies, { game_id, version_id }, body);
         const lobby = checkCreate(body, choices.modes, choices.regions);
-        draft?.recordSearch(version_id, [lobby.region]);
+        draft.recordSearch(version_id, [lobby.region]);
         await passCaptcha({ game_id, namespace_id, version_id });
         const subject = { game_id, namespace_id, version_id, context, nextVerificationId, draft };
         await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });

@@ -56,7 +56,7 @@ export async function join(
         lobby_id: lobby.lobby_id,
         address,
         client: toClient(namespace, address, address_classes),
-        is_explained: draft !== undefined,
+        is_explained: draft.is_kept,
       };
       const seat = await preferStopped(dependencies, lobby, async () => {
         await checkJoin(dependencies, { lobby, namespace, body, context, draft });
@@ -72,7 +72,7 @@ interface JoinInProgress {
   namespace: NamespaceRow;
   body: JoinBody;
   context: RequestContext;
-  draft: ReceiptDraft | undefined;
+  draft: ReceiptDraft;
 }
 
 /** Checks a join against the version of the lobby's game mode, the captcha, and the game's own verification. */

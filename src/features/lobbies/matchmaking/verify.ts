@@ -60,7 +60,7 @@ interface RequestToVerify {
   nextVerificationId: NextVerificationId;
   /** Of a find that may wait in the queue. */
   ticket?: string | undefined;
-  draft: ReceiptDraft | undefined;
+  draft: ReceiptDraft;
 }
 
 /** Returns whether one of the modes of a search needs verification. */
@@ -137,10 +137,10 @@ async function verify(
 ): Promise<void> {
   const config = verificationOf(action);
   if (!config) return;
-  draft?.recordStage('checked');
+  draft.recordStage('checked');
   const verdict = await requestVerdict(dependencies, request, config, content);
-  draft?.recordDecision({ verification: { ...toVerifiedIds(content), ...verdict } });
-  draft?.recordStage('verified');
+  draft.recordDecision({ verification: { ...toVerifiedIds(content), ...verdict } });
+  draft.recordStage('verified');
   const { deadline } = request.context;
   // The end of the request has cancelled the verification, which is no failure of the game's server.
   if (deadline.is_over) throw deadline.toError();

@@ -46,7 +46,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   const pacing = new AttemptPacing();
 
   /** Returns a seat if there is one now; undefined if the find has to wait. */
-  async function trySeat(request: FindRequest, { deadline }: WaitOptions, draft: ReceiptDraft | undefined) {
+  async function trySeat(request: FindRequest, { deadline }: WaitOptions, draft: ReceiptDraft) {
     try {
       return await rounds.takeSeat(request, { draft, deadline });
     } catch (error) {
@@ -62,7 +62,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     find: WaitingFind,
     prepare: () => Promise<FindRequest>,
     options: WaitOptions,
-    draft: ReceiptDraft | undefined,
+    draft: ReceiptDraft,
   ): Promise<Seat | undefined> {
     const { namespace_id, ticket } = find.request;
     const { wait_ms, deadline } = options;
@@ -120,11 +120,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
      * Returns a seat, at once or when it is the find's turn. `prepare` returns the request for the current version of the
      * namespace. Throws MATCHMAKER_TOO_MANY_LOBBIES if the turn does not come in time.
      */
-    async awaitSeat(
-      prepare: () => Promise<FindRequest>,
-      options: WaitOptions,
-      draft: ReceiptDraft | undefined,
-    ): Promise<Seat> {
+    async awaitSeat(prepare: () => Promise<FindRequest>, options: WaitOptions, draft: ReceiptDraft): Promise<Seat> {
       const { ticket, deadline } = options;
       const first = await prepare();
       const at_once = await trySeat(first, options, draft);
@@ -132,7 +128,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
       const find = await leases.enter({ ...first, ticket });
       let seat: Seat | undefined;
       try {
-        draft?.recordStage('queued');
+        draft.recordStage('queued');
         seat = await wait(find, prepare, options, draft);
       } finally {
         await leases.leave(find, { has_seat: seat !== undefined });

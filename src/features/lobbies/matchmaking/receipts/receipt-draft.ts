@@ -7,8 +7,38 @@ type Stage = keyof Receipt['stages_ms'];
 /** The request that a receipt is about. */
 export type ReceiptSubject = Pick<Receipt, 'ray_id' | 'kind' | 'version_id' | 'request'> & { namespace_id: string };
 
+/** What a request in progress records for its receipt. */
+export interface ReceiptDraft {
+  /** False if the request gets no receipt. Then nothing is recorded. */
+  readonly is_kept: boolean;
+  /** Records the time at which a stage was first reached. */
+  recordStage(stage: Exclude<Stage, 'decided' | 'answered'>): void;
+  /** Records that a round begins to decide the request. Only the time of the last one is kept. */
+  recordRound(): void;
+  /** Records the candidates of a round, in place of those of the previous round. */
+  recordCandidates(candidates: Candidate[]): void;
+  /** Records the decision of the captcha check or of verification. */
+  recordDecision(decision: Pick<Receipt, 'captcha' | 'verification'>): void;
+  /** Records the version and the searched regions. A verification for another version no longer counts. */
+  recordSearch(version_id: string, regions: string[] | undefined): void;
+  /** Records the committed seat. */
+  recordSeat(seat: Seat): void;
+}
+
+/** The draft of a request that gets no receipt. */
+export const UNKEPT_DRAFT: ReceiptDraft = {
+  is_kept: false,
+  recordStage() {},
+  recordRound() {},
+  recordCandidates() {},
+  recordDecision() {},
+  recordSearch() {},
+  recordSeat() {},
+};
+
 /** Collects the receipt of a request in progress. */
-export class ReceiptDraft {
+export class KeptDraft implements ReceiptDraft {
+  readonly is_kept = true;
   readonly #subject: ReceiptSubject;
   readonly #create_ts: Date;
   readonly #started = performance.now();
@@ -27,28 +57,23 @@ export class ReceiptDraft {
     this.#regions = subject.request.regions;
   }
 
-  /** Records the time at which a stage was first reached. */
   recordStage(stage: Exclude<Stage, 'decided' | 'answered'>): void {
     this.#stages[stage] ??= this.#elapsed();
   }
 
-  /** Records that a round begins to decide the request. Only the time of the last one is kept. */
   recordRound(): void {
     this.#stages.decided = this.#elapsed();
     this.#rounds += 1;
   }
 
-  /** Records the candidates of a round, in place of those of the previous round. */
   recordCandidates(candidates: Candidate[]): void {
     this.#candidates = candidates;
   }
 
-  /** Records the decision of the captcha check or of verification. */
   recordDecision(decision: Pick<Receipt, 'captcha' | 'verification'>): void {
     Object.assign(this.#decisions, decision);
   }
 
-  /** Records the version and the searched regions. A verification for another version no longer counts. */
   recordSearch(version_id: string, regions: string[] | undefined): void {
     if (version_id !== this.#version_id) {
       delete this.#decisions.verification;
@@ -58,7 +83,6 @@ export class ReceiptDraft {
     this.#regions = regions;
   }
 
-  /** Records the committed seat. */
   recordSeat(seat: Seat): void {
     this.recordStage('seated');
     this.#seat = seat;

@@ -7,7 +7,7 @@ import { toCallersError } from '../../../../platform/http/answers.ts';
 import { startDeletingOld, startLoop } from '../../../../platform/loop.ts';
 import type { Watchable } from '../../../../platform/watch/views.ts';
 import { topics } from '../../../topics.ts';
-import { ReceiptDraft, type ReceiptSubject } from './receipt-draft.ts';
+import { KeptDraft, type ReceiptDraft, type ReceiptSubject, UNKEPT_DRAFT } from './receipt-draft.ts';
 import * as store from './receipts-store.ts';
 import { type Receipt, toReceipt } from './receipts-wire.ts';
 
@@ -75,7 +75,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   }
 
   async function keepReceipt<Answer>(
-    draft: ReceiptDraft,
+    draft: KeptDraft,
     work: (draft: ReceiptDraft) => Promise<Answer>,
   ): Promise<Answer> {
     try {
@@ -96,12 +96,12 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   };
 
   return {
-    /** Runs the work of a request and keeps its receipt. `work` gets no draft if no receipt is kept. */
+    /** Runs the work of a request and keeps its receipt, unless this second already has its maximum of requests. */
     withReceipt: <Answer>(
       describe: () => ReceiptSubject,
-      work: (draft: ReceiptDraft | undefined) => Promise<Answer>,
+      work: (draft: ReceiptDraft) => Promise<Answer>,
     ): Promise<Answer> =>
-      countRequest() ? keepReceipt(new ReceiptDraft(describe(), clock.now()), work) : work(undefined),
+      countRequest() ? keepReceipt(new KeptDraft(describe(), clock.now()), work) : work(UNKEPT_DRAFT),
     /** Returns the receipt of a request. Throws MATCHMAKER_RECEIPT_NOT_FOUND. */
     async get(namespace_id: string, ray_id: string): Promise<Receipt> {
       const unwritten = waiting.find((row) => row.ray_id === ray_id && row.namespace_id === namespace_id);

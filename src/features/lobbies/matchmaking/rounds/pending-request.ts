@@ -1,11 +1,11 @@
 import type { RequestDeadline } from '../../../../platform/http/request-deadline.ts';
-import type { ReceiptDraft } from '../receipts/receipt-draft.ts';
+import { type ReceiptDraft, UNKEPT_DRAFT } from '../receipts/receipt-draft.ts';
 import type { Seat } from '../seat.ts';
 import type { SeatRequest } from './seat-requests.ts';
 
 /** What the rounds need of a request, besides what it asks for. */
 export interface RequestOptions {
-  draft?: ReceiptDraft | undefined;
+  draft?: ReceiptDraft;
   /** Once it is over, no round decides the request any more. */
   deadline?: Pick<RequestDeadline, 'is_over' | 'toError'>;
 }
@@ -13,7 +13,7 @@ export interface RequestOptions {
 /** A request that waits for its seat, or for an error. */
 export class PendingRequest {
   readonly request: SeatRequest;
-  readonly draft: ReceiptDraft | undefined;
+  readonly draft: ReceiptDraft;
   readonly deadline: RequestOptions['deadline'];
   readonly #seat = Promise.withResolvers<Seat>();
   readonly #onAnswer: () => void;
@@ -25,7 +25,7 @@ export class PendingRequest {
   had_too_many_lobbies = false;
   is_answered = false;
 
-  constructor(request: SeatRequest, { draft, deadline }: RequestOptions, onAnswer: () => void) {
+  constructor(request: SeatRequest, { draft = UNKEPT_DRAFT, deadline }: RequestOptions, onAnswer: () => void) {
     this.request = request;
     this.draft = draft;
     this.deadline = deadline;

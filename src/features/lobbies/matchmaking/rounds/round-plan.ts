@@ -67,7 +67,9 @@ function toPlannedRound(
   { seats, new_lobbies, refusals, candidates }: Plan,
   round: Pick<PlannedRound, 'pending' | 'planned_first' | 'by_player'>,
 ): PlannedRound {
-  for (const { request, draft } of round.pending) draft?.recordCandidates(candidates.get(request) ?? []);
+  for (const { request, draft } of round.pending) {
+    if (draft.is_kept) draft.recordCandidates(candidates.get(request) ?? []);
+  }
   return { ...round, seats, new_lobbies, refusals };
 }
 

@@ -181,7 +181,7 @@ async function decide(
   dependencies: CommitDependencies & { cache: Pick<LobbyCache, 'read'> },
   pending: PendingRequest[],
 ): Promise<Decision> {
-  for (const { draft } of pending) draft?.recordRound();
+  for (const { draft } of pending) draft.recordRound();
   const round = await planRound(dependencies.cache, pending);
   const { not_placed, locked } = await commitSeats(dependencies, round);
   const locked_ids = new Set(locked.map(({ namespace_id }) => namespace_id));
