@@ -70,8 +70,9 @@ export function planSeats(
   }
   for (const request of inQueueOrder(requests, orderOf)) {
     const index = indexOf(request.namespace_id);
-    if (request.kind === 'join') planJoin(request, index, plan);
-    else planFind(request, index, plan, orderOf(request));
+    const code =
+      request.kind === 'join' ? planJoin(request, index, plan) : planFind(request, index, plan, orderOf(request));
+    if (code !== undefined) plan.refusals.push({ request, code });
   }
   return plan;
 }
@@ -111,19 +112,27 @@ function placeOf(request: SeatRequest, order: QueueOrder | undefined): number {
   return order?.placeOf(request.kind === 'find' ? request : {}) ?? 0;
 }
 
-function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): void {
+/** Plans a join. Returns the code with which it is refused, if it is. */
+function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): Refusal | undefined {
   const lobby = index.get(request.lobby_id);
-  if (!lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_STOPPED' });
+  if (!lobby) return 'MATCHMAKER_LOBBY_STOPPED';
   const seats = countSeats(request);
   const is_full = freeDirectSeats(lobby) < seats;
   if (request.is_explained) plan.candidates.set(request, [toCandidate(lobby, is_full ? 'full' : undefined)]);
-  if (is_full) return void plan.refusals.push({ request, code: 'MATCHMAKER_LOBBY_FULL' });
+  if (is_full) return 'MATCHMAKER_LOBBY_FULL';
   index.countPlanned(lobby.lobby_id, seats);
   plan.seats.push({ request, lobby_id: lobby.lobby_id });
+  return undefined;
 }
 
-function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: QueueOrder | undefined): void {
-  const place = order?.placeOf(request) ?? 0;
+/** Plans a find. Returns the code with which it is refused, if it is. */
+function planFind(
+  request: FindRequest,
+  index: LobbyIndex,
+  plan: Plan,
+  order: QueueOrder | undefined,
+): Refusal | undefined {
+  const place = placeOf(request, order);
   const running_choice = findFullest(request, index, order);
   if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running_choice.lobby));
   if (running_choice.lobby) {
@@ -131,25 +140,27 @@ function planFind(request: FindRequest, index: LobbyIndex, plan: Plan, order: Qu
     index.countPlanned(lobby_id, countSeats(request));
     plan.seats.push({ request, lobby_id });
     order?.assign(place, lobby_id);
-    return;
+    return undefined;
   }
   const planned_choice = findPlanned(request, plan, order, place);
   if (planned_choice.lobby) {
     planned_choice.lobby.first_requests.push(request);
     order?.assign(place, planned_choice.lobby);
-    return;
+    return undefined;
   }
-  if (running_choice.has_reassigned || planned_choice.has_reassigned) return void plan.postponed.push(request);
+  if (running_choice.has_reassigned || planned_choice.has_reassigned) {
+    plan.postponed.push(request);
+    return undefined;
+  }
   const { new_lobby } = request.search;
-  if (!new_lobby) return void plan.refusals.push({ request, code: 'MATCHMAKER_NO_AVAILABLE_LOBBIES' });
+  if (!new_lobby) return 'MATCHMAKER_NO_AVAILABLE_LOBBIES';
   const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;
   const lobby_count = index.size + plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
-  if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) {
-    return void plan.refusals.push({ request, code: 'MATCHMAKER_TOO_MANY_LOBBIES' });
-  }
-  const created = { namespace_id, game_id, version_id, lobby: new_lobby, first_requests: [request] };
-  plan.new_lobbies.push(created);
-  order?.assign(place, created);
+  if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) return 'MATCHMAKER_TOO_MANY_LOBBIES';
+  const planned = { namespace_id, game_id, version_id, lobby: new_lobby, first_requests: [request] };
+  plan.new_lobbies.push(planned);
+  order?.assign(place, planned);
+  return undefined;
 }
 
 /** Returns the running lobby in which a find would get its seat now. */
@@ -163,12 +174,16 @@ type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'ot
  * The lobby of a find. `has_reassigned`: the round seats in other lobbies the finds that a lobby is reserved for, so it
  * may have room afterwards.
  */
-interface Found<Lobby> {
+interface LobbyChoice<Lobby> {
   lobby: Lobby | undefined;
   has_reassigned: boolean;
 }
 
-function findFullest(request: LobbySeeker, index: LobbyIndex, order: QueueOrder | undefined): Found<RunningLobby> {
+function findFullest(
+  request: LobbySeeker,
+  index: LobbyIndex,
+  order: QueueOrder | undefined,
+): LobbyChoice<RunningLobby> {
   const { version_id, search } = request;
   const seats = countSeats(request);
   const freeFor = (lobby: RunningLobby) => freeSeats(lobby, toGroupSize(seats));
@@ -194,7 +209,7 @@ function findPlanned(
   plan: Plan,
   order: QueueOrder | undefined,
   place: number,
-): Found<PlannedLobby> {
+): LobbyChoice<PlannedLobby> {
   let has_reassigned = false;
   for (const planned of plan.new_lobbies) {
     if (!hasRoomFor(planned, request)) continue;
@@ -210,7 +225,7 @@ function findPlanned(
 function hasRoomFor(planned: PlannedLobby, request: FindRequest): boolean {
   const { namespace_id, version_id, search } = request;
   const { lobby, first_requests } = planned;
-  const player_count = first_requests.reduce((count, one) => count + countSeats(one), 0);
+  const player_count = first_requests.reduce((count, first_request) => count + countSeats(first_request), 0);
   const seats = countSeats(request);
   return (
     planned.namespace_id === namespace_id &&
