@@ -11,28 +11,15 @@ import type { Plan, PlannedLobby } from './planner.ts';
 import type { NotPlaced } from './retryable-refusals.ts';
 import { type PlannedRound, partOf } from './round-plan.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
+import type { SeatTaking } from './seat-taking.ts';
 import type { ProposedSeat, TakenSeats } from './seats-store.ts';
 
 /** How long a round waits for the locks of each namespace, once it has waited in vain for those of all of them. */
-const LOCK_WAIT_MAX_MS = 20;
+const NAMESPACE_LOCK_WAIT_MAX_MS = 20;
 /** Each takes a connection of the pool. */
 const NAMESPACES_AT_ONCE_MAX = 4;
 /** The request number of a new lobby's creator. */
 const CREATOR = 0;
-
-/** Takes seats in running lobbies. */
-export interface SeatTaking {
-  /**
-   * Takes seats. Counts the players of clients exactly if `is_strict`. Fails if a lock is held for long (`isLocked`), because
-   * the requests of all other namespaces of the round would wait for it, too.
-   */
-  takeUnlessLocked(seats: ProposedSeat[], options: { has_queue: boolean; is_strict: boolean }): Promise<TakenSeats>;
-  /**
-   * Takes seats of one namespace, and counts the players of clients exactly. Waits for its locks, and fails if they are held
-   * for longer (`isLocked`).
-   */
-  takeInNamespace(seats: ProposedSeat[], options?: LockOptions): Promise<TakenSeats>;
-}
 
 export interface CommitDependencies {
   cache: Pick<LobbyCache, 'applyCommit' | 'reload' | 'mayHaveQueue'>;
@@ -71,7 +58,7 @@ async function commitNamespaces(dependencies: CommitDependencies, round: Planned
   await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (one) => {
     const part = partOf(round, (namespace_id) => namespace_id === one.namespace_id);
     try {
-      gaps.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: LOCK_WAIT_MAX_MS })));
+      gaps.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: NAMESPACE_LOCK_WAIT_MAX_MS })));
     } catch (error) {
       if (!isLocked(error)) throw error;
       gaps.locked.push(one);

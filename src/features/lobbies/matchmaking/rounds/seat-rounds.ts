@@ -7,15 +7,10 @@ import type { LobbyCache } from '../lobby-cache/lobby-cache.ts';
 import type { Seat } from '../seat.ts';
 import { PendingRequest, type RequestOptions } from './pending-request.ts';
 import { type NotPlaced, retryableAfter } from './retryable-refusals.ts';
-import {
-  type CommitDependencies,
-  commitLobbies,
-  commitLockedSeats,
-  commitSeats,
-  type SeatTaking,
-} from './round-commit.ts';
+import { type CommitDependencies, commitLobbies, commitLockedSeats, commitSeats } from './round-commit.ts';
 import { type PlannedRound, partOf, planRound } from './round-plan.ts';
 import type { SeatRequest } from './seat-requests.ts';
+import type { SeatTaking } from './seat-taking.ts';
 
 const ROUND_MAX = 512;
 /** Maximum number of unanswered requests. Games share them: one game alone gets up to half. */

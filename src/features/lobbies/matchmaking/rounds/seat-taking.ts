@@ -1,11 +1,27 @@
 import { after, type Clock } from '../../../../platform/clock.ts';
 import type { Database, LockOptions } from '../../../../platform/database/database.ts';
 import type { AbandonedSeats } from '../../upkeep/abandoned-seats.ts';
-import type { SeatTaking } from './round-commit.ts';
 import * as store from './seats-store.ts';
 
 /** How long a round waits for a lock. Longer than a busy service holds one; the requests of all namespaces wait meanwhile. */
-const LOCK_WAIT_MAX_MS = 500;
+const ROUND_LOCK_WAIT_MAX_MS = 500;
+
+/** Takes seats in running lobbies. */
+export interface SeatTaking {
+  /**
+   * Takes seats. Counts the players of clients exactly if `is_strict`. Fails if a lock is held for long (`isLocked`), because
+   * the requests of all other namespaces of the round would wait for it, too.
+   */
+  takeUnlessLocked(
+    seats: store.ProposedSeat[],
+    options: { has_queue: boolean; is_strict: boolean },
+  ): Promise<store.TakenSeats>;
+  /**
+   * Takes seats of one namespace, and counts the players of clients exactly. Waits for its locks, and fails if they are held
+   * for longer (`isLocked`).
+   */
+  takeInNamespace(seats: store.ProposedSeat[], options?: LockOptions): Promise<store.TakenSeats>;
+}
 
 interface SeatTakingDependencies {
   database: Database;
@@ -17,7 +33,7 @@ interface SeatTakingDependencies {
 /** Takes the seats of rounds in the database. */
 export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking {
   const { database, clock, abandoned_seats, seat_timeout_ms } = dependencies;
-  const connection = database.openDedicatedConnection({ lock_wait_max_ms: LOCK_WAIT_MAX_MS });
+  const connection = database.openDedicatedConnection({ lock_wait_max_ms: ROUND_LOCK_WAIT_MAX_MS });
 
   function readMoments() {
     const now = clock.now();
@@ -36,7 +52,7 @@ export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking
           throw error;
         }
       }
-      return await takeStrictly(seats, moments, { lock_wait_max_ms: LOCK_WAIT_MAX_MS });
+      return await takeStrictly(seats, moments, { lock_wait_max_ms: ROUND_LOCK_WAIT_MAX_MS });
     },
     takeInNamespace: (seats, options) => takeStrictly(seats, readMoments(), options),
   };
