@@ -18,7 +18,11 @@ interface RoundOutcome {
  * get its planned seats. Requests planned later do not count: they took nothing from it, and a client that repeats a
  * refused request must not delay all others.
  */
-export function retryableAfter({ requests, planned_first, not_placed }: RoundOutcome): (one: SeatRequest) => boolean {
+export function retryableAfter({
+  requests,
+  planned_first,
+  not_placed,
+}: RoundOutcome): (request: SeatRequest) => boolean {
   // Finds from the queue are planned before the others of their plan.
   const isQueued = (request: SeatRequest) => request.kind === 'find' && request.ticket !== undefined;
   const isFirst = (request: SeatRequest) => planned_first.has(request) || isQueued(request);
@@ -27,9 +31,9 @@ export function retryableAfter({ requests, planned_first, not_placed }: RoundOut
   );
   const positionOf = ({ player_id }: NotPlaced) => positions.get(player_id) ?? BEFORE_ALL;
   const earliest_not_placed = new Map<string, number>();
-  for (const one of not_placed) {
-    const earlier = earliest_not_placed.get(one.namespace_id) ?? AFTER_ALL;
-    earliest_not_placed.set(one.namespace_id, Math.min(earlier, positionOf(one)));
+  for (const request of not_placed) {
+    const earlier = earliest_not_placed.get(request.namespace_id) ?? AFTER_ALL;
+    earliest_not_placed.set(request.namespace_id, Math.min(earlier, positionOf(request)));
   }
   return (request) => (earliest_not_placed.get(request.namespace_id) ?? AFTER_ALL) <= positionOf(request);
 }

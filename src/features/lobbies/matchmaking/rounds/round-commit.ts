@@ -1,15 +1,16 @@
 import type { LockOptions } from '../../../../platform/database/database.ts';
 import { isLocked } from '../../../../platform/database/failures.ts';
-import { ServiceError } from '../../../../platform/errors.ts';
+import { assert, ServiceError } from '../../../../platform/errors.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import { overLimit } from '../../refusals.ts';
 import type { LobbyCache } from '../lobby-cache/lobby-cache.ts';
 import type { CreatePlanned, LobbyOutcome } from '../new-lobbies/create-lobbies.ts';
 import { toSeat } from '../seat.ts';
+import type { OverLimit } from './admission-store.ts';
 import type { PendingRequest } from './pending-request.ts';
 import type { Plan, PlannedLobby } from './planner.ts';
 import type { NotPlaced } from './retryable-refusals.ts';
-import { type PlannedRound, partOf } from './round-plan.ts';
+import { type PlannedRound, partOf, pendingOf } from './round-plan.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
 import type { SeatTaking } from './seat-taking.ts';
 import type { ProposedSeat, TakenSeats } from './seats-store.ts';
@@ -55,13 +56,14 @@ async function commitNamespaces(dependencies: CommitDependencies, round: Planned
   // The commit of the whole round has just found it locked.
   if (namespaces.length === 1) return { not_placed: [], locked: namespaces };
   const gaps: CommitGaps = { not_placed: [], locked: [] };
-  await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (one) => {
-    const part = partOf(round, (namespace_id) => namespace_id === one.namespace_id);
+  await forEachAtOnce(namespaces, NAMESPACES_AT_ONCE_MAX, async (namespace) => {
+    const part = partOf(round, (namespace_id) => namespace_id === namespace.namespace_id);
     try {
-      gaps.not_placed.push(...(await commitPart(dependencies, part, { lock_wait_max_ms: NAMESPACE_LOCK_WAIT_MAX_MS })));
+      const not_placed = await commitPart(dependencies, part, { lock_wait_max_ms: NAMESPACE_LOCK_WAIT_MAX_MS });
+      gaps.not_placed.push(...not_placed);
     } catch (error) {
       if (!isLocked(error)) throw error;
-      gaps.locked.push(one);
+      gaps.locked.push(namespace);
     }
   });
   return gaps;
@@ -83,11 +85,11 @@ async function commitPart(
  * theirs.
  */
 export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
-  const over = part.seats.filter(({ request }) => isOver(part, request));
-  const seats = part.seats.filter((seat) => !over.includes(seat));
+  const ended = part.seats.filter(({ request }) => hasEnded(part, request));
+  const seats = part.seats.filter((seat) => !ended.includes(seat));
   const not_placed = await commitPart(dependencies, { ...part, seats });
-  await reloadPlanned(dependencies, over);
-  return [...not_placed, ...over.map(({ request }) => request)];
+  await reloadPlanned(dependencies, ended);
+  return [...not_placed, ...ended.map(({ request }) => request)];
 }
 
 /**
@@ -96,34 +98,34 @@ export async function commitLockedSeats(dependencies: CommitDependencies, part: 
  * which a client was over its limit.
  */
 export async function commitLobbies(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
-  const wanted: PlannedLobby[] = [];
+  const to_create: PlannedLobby[] = [];
   const not_placed: NotPlaced[] = [];
   for (const lobby of part.new_lobbies) {
-    const first_requests = lobby.first_requests.filter((one) => !isOver(part, one));
-    if (first_requests[CREATOR] === lobby.first_requests[CREATOR]) wanted.push({ ...lobby, first_requests });
+    const first_requests = lobby.first_requests.filter((request) => !hasEnded(part, request));
+    if (first_requests[CREATOR] === lobby.first_requests[CREATOR]) to_create.push({ ...lobby, first_requests });
     else not_placed.push(...firstRequestsOf(lobby));
   }
-  const outcomes = wanted.length > 0 ? await dependencies.createPlanned(wanted) : [];
+  const outcomes = to_create.length > 0 ? await dependencies.createPlanned(to_create) : [];
   return [...not_placed, ...outcomes.flatMap((outcome) => applyLobbyOutcome(dependencies, part, outcome))];
 }
 
 /** Returns whether the time of a request is over, or its client has gone. */
-function isOver({ by_player }: PlannedRound, { player_id }: { player_id: string }): boolean {
-  return by_player.get(player_id)?.deadline?.is_over === true;
+function hasEnded(round: PlannedRound, request: Pick<SeatRequest, 'player_id'>): boolean {
+  return pendingOf(round, request).deadline?.is_over === true;
 }
 
 /** Returns whether a client of the round was over its limit before. */
-function isStrict({ seats, by_player }: PlannedRound): boolean {
-  return seats.some(({ request }) => by_player.get(request.player_id)?.was_over_limit);
+function isStrict(round: PlannedRound): boolean {
+  return round.seats.some(({ request }) => pendingOf(round, request).was_over_limit);
 }
 
 /**
  * Returns whether finds may wait in the namespaces of a round. It assumes so for a request that is decided again: a find may
  * have entered the queue on another process.
  */
-function hasQueue({ cache }: CommitDependencies, { seats, by_player }: PlannedRound): boolean {
-  return seats.some(({ request }) => {
-    const is_repeated = (by_player.get(request.player_id)?.attempts ?? 0) > 0;
+function hasQueue({ cache }: CommitDependencies, round: PlannedRound): boolean {
+  return round.seats.some(({ request }) => {
+    const is_repeated = pendingOf(round, request).attempts > 0;
     return is_repeated || cache.mayHaveQueue(request.namespace_id);
   });
 }
@@ -131,22 +133,21 @@ function hasQueue({ cache }: CommitDependencies, { seats, by_player }: PlannedRo
 /** Answers the requests whose seats were taken, or whose client is over its limit. Returns those without their seats. */
 async function applySeats(
   { cache }: CommitDependencies,
-  { seats, by_player }: PlannedRound,
+  round: PlannedRound,
   { accepting, over_limit }: TakenSeats,
 ): Promise<SeatRequest[]> {
+  const { seats } = round;
   const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
   for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
-  const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
+  const requests = seats.map(({ request }) => pendingOf(round, request));
+  const over = rejectOverLimit(requests, over_limit);
+  for (const pending of over) pending.was_over_limit = true;
   const not_placed: SeatRequest[] = [];
-  for (const [request_number, { request, lobby_id }] of seats.entries()) {
-    const pending = by_player.get(request.player_id);
+  for (const { request, lobby_id } of seats) {
+    const pending = pendingOf(round, request);
     const lobby = by_lobby.get(lobby_id);
-    const over = over_by_request.get(request_number);
-    if (over || !lobby) not_placed.push(request);
-    if (!pending) continue;
-    if (over) pending.was_over_limit = true;
-    if (over?.is_over_alone) pending.reject(overLimit(request));
-    else if (!over && lobby) pending.resolve(toSeat(lobby, false));
+    if (lobby && !over.has(pending)) pending.resolve(toSeat(lobby, false));
+    else not_placed.push(request);
   }
   await reloadPlanned(
     { cache },
@@ -182,31 +183,39 @@ function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_n
 }
 
 /** Answers the first requests of a lobby that was created or refused. Returns all of them if any is not in it. */
-function applyLobbyOutcome(
-  { cache }: CommitDependencies,
-  { by_player }: PlannedRound,
-  outcome: LobbyOutcome,
-): NotPlaced[] {
+function applyLobbyOutcome({ cache }: CommitDependencies, round: PlannedRound, outcome: LobbyOutcome): NotPlaced[] {
   const { planned, over_limit } = outcome;
-  const { namespace_id, first_requests } = planned;
-  const over_by_request = new Map(over_limit.map((one) => [one.request_number, one]));
-  const within_limit: PendingRequest[] = [];
-  for (const [request_number, { player_id }] of first_requests.entries()) {
-    const pending = by_player.get(player_id);
-    const over = over_by_request.get(request_number);
-    if (!pending) continue;
-    if (over?.is_over_alone) pending.reject(overLimit(pending.request));
-    else if (!over) within_limit.push(pending);
-  }
+  const requests = planned.first_requests.map((request) => pendingOf(round, request));
+  const over = rejectOverLimit(requests, over_limit);
+  const within_limit = requests.filter((pending) => !over.has(pending));
   if (outcome.is === 'created') {
-    cache.applyCommit(namespace_id, outcome.lobby.changed, outcome.lobby);
+    cache.applyCommit(planned.namespace_id, outcome.lobby.changed, outcome.lobby);
     for (const pending of within_limit) pending.resolve(toSeat(outcome.lobby, true));
-  } else if (outcome.is === 'refused' && !over_by_request.get(CREATOR)?.is_over_alone) {
-    // If only the creator is over its limit, the others are decided again, and one of them creates the lobby.
+  } else if (outcome.is === 'refused' && !isCreatorOverAlone(over_limit)) {
     for (const pending of within_limit) refuseLobby(pending, outcome.error);
   }
   const is_complete = outcome.is === 'created' && over_limit.length === 0;
   return is_complete ? [] : firstRequestsOf(planned);
+}
+
+/**
+ * Rejects the requests that alone exceed the limit of their client. Returns all that exceed it: those that do so only
+ * together with others are decided again. `requests`: those of the statement, in the order of their numbers.
+ */
+function rejectOverLimit(requests: PendingRequest[], over_limit: OverLimit[]): ReadonlySet<PendingRequest> {
+  const over = new Set<PendingRequest>();
+  for (const { request_number, is_over_alone } of over_limit) {
+    const pending = requests[request_number];
+    assert(pending, 'only requests of the statement are over a limit');
+    over.add(pending);
+    if (is_over_alone) pending.reject(overLimit(pending.request));
+  }
+  return over;
+}
+
+/** Returns whether a lobby was refused only because of its creator. In the next round, another request may create it. */
+function isCreatorOverAlone(over_limit: OverLimit[]): boolean {
+  return over_limit.some(({ request_number, is_over_alone }) => request_number === CREATOR && is_over_alone);
 }
 
 const firstRequestsOf = ({ first_requests, namespace_id }: PlannedLobby): NotPlaced[] =>

@@ -1,3 +1,4 @@
+import { assert } from '../../../../platform/errors.ts';
 import type { LobbyCache } from '../lobby-cache/lobby-cache.ts';
 import { LobbyIndex } from '../lobby-cache/lobby-index.ts';
 import type { PendingRequest } from './pending-request.ts';
@@ -7,11 +8,21 @@ import type { SeatRequest } from './seat-requests.ts';
 /** A round with its plan, or the part of it that is about some of its namespaces. */
 export interface PlannedRound extends Pick<Plan, 'seats' | 'new_lobbies' | 'refusals'> {
   /** Its requests, in their order. */
-  pending: PendingRequest[];
+  pending_requests: PendingRequest[];
   /** Requests that got seats from the cache: planned before all others, even before earlier ones. */
   planned_first: ReadonlySet<SeatRequest>;
   /** The requests of the whole round, by their first player. */
   by_player: ReadonlyMap<string, PendingRequest>;
+}
+
+/** Returns the pending request of a request that the plan names. */
+export function pendingOf(
+  { by_player }: Pick<PlannedRound, 'by_player'>,
+  { player_id }: Pick<SeatRequest, 'player_id'>,
+): PendingRequest {
+  const pending = by_player.get(player_id);
+  assert(pending, 'a plan names requests of its round');
+  return pending;
 }
 
 /** Returns the part of a round for the namespaces that `isIncluded` accepts. */
@@ -19,7 +30,7 @@ export function partOf(round: PlannedRound, isIncluded: (namespace_id: string) =
   const isRequestIncluded = ({ request }: { request: SeatRequest }) => isIncluded(request.namespace_id);
   return {
     ...round,
-    pending: round.pending.filter(isRequestIncluded),
+    pending_requests: round.pending_requests.filter(isRequestIncluded),
     seats: round.seats.filter(isRequestIncluded),
     new_lobbies: round.new_lobbies.filter(({ namespace_id }) => isIncluded(namespace_id)),
     refusals: round.refusals.filter(isRequestIncluded),
@@ -32,28 +43,29 @@ const NO_NAMESPACES: ReadonlySet<string> = new Set();
  * Plans seats with the cached lobbies. Requests without a seat are planned again with the lobbies read from the database
  * (I-M7). The lobbies of a namespace are read from it at once if an earlier round left one of its requests without an answer.
  */
-export async function planRound(cache: Pick<LobbyCache, 'read'>, pending: PendingRequest[]): Promise<PlannedRound> {
-  const requests = pending.map(({ request }) => request);
-  const by_player = new Map(pending.map((one) => [one.request.player_id, one]));
-  const repeated = listRepeated(pending);
-  const first = await plan(cache, requests, { fresh: repeated, by_player });
+export async function planRound(
+  cache: Pick<LobbyCache, 'read'>,
+  pending_requests: PendingRequest[],
+): Promise<PlannedRound> {
+  const by_player = new Map(pending_requests.map((pending) => [pending.request.player_id, pending]));
+  const repeated = listRepeated(pending_requests);
+  const first = await plan(cache, pending_requests, { fresh: repeated });
   const seated = new Set(first.seats.map(({ request }) => request));
   // A fresh plan decided all requests of a namespace in their order, so none took a seat from an earlier one that it refused.
   const planned_first = repeated.size === 0 ? seated : without(seated, repeated);
+  const round = { pending_requests, planned_first, by_player };
   // Those whose namespace could not be read have been answered.
-  const left = pending.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
-  const others = left.map(({ request }) => request);
-  const round = { pending, planned_first, by_player };
-  if (others.length === 0) return toPlannedRound(first, round);
-  const fresh = await plan(cache, others, { fresh: 'all', by_player, seated: first.seats });
-  const candidates = new Map([...first.candidates, ...fresh.candidates]);
-  return toPlannedRound({ ...fresh, seats: [...first.seats, ...fresh.seats], candidates }, round);
+  const remaining = pending_requests.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
+  if (remaining.length === 0) return toPlannedRound(first, round);
+  const second = await plan(cache, remaining, { fresh: 'all', seated: first.seats });
+  const candidates = new Map([...first.candidates, ...second.candidates]);
+  return toPlannedRound({ ...second, seats: [...first.seats, ...second.seats], candidates }, round);
 }
 
 /** Returns the namespaces with a request that an earlier round left without an answer. */
-function listRepeated(pending: PendingRequest[]): ReadonlySet<string> {
-  if (pending.every(({ attempts }) => attempts === 0)) return NO_NAMESPACES;
-  const repeated = pending.filter(({ attempts }) => attempts > 0);
+function listRepeated(pending_requests: PendingRequest[]): ReadonlySet<string> {
+  if (pending_requests.every(({ attempts }) => attempts === 0)) return NO_NAMESPACES;
+  const repeated = pending_requests.filter(({ attempts }) => attempts > 0);
   return new Set(repeated.map(({ request }) => request.namespace_id));
 }
 
@@ -65,9 +77,9 @@ function without(requests: ReadonlySet<SeatRequest>, namespaces: ReadonlySet<str
 /** Records the candidates in the receipt drafts, and returns the planned round. */
 function toPlannedRound(
   { seats, new_lobbies, refusals, candidates }: Plan,
-  round: Pick<PlannedRound, 'pending' | 'planned_first' | 'by_player'>,
+  round: Pick<PlannedRound, 'pending_requests' | 'planned_first' | 'by_player'>,
 ): PlannedRound {
-  for (const { request, draft } of round.pending) {
+  for (const { request, draft } of round.pending_requests) {
     if (draft.is_kept) draft.recordCandidates(candidates.get(request) ?? []);
   }
   return { ...round, seats, new_lobbies, refusals };
@@ -76,7 +88,6 @@ function toPlannedRound(
 interface PlanOptions {
   /** The namespaces whose lobbies are read from the database first. */
   fresh: ReadonlySet<string> | 'all';
-  by_player: ReadonlyMap<string, PendingRequest>;
   /** The seats that the round's first plan has given. */
   seated?: Plan['seats'];
 }
@@ -87,9 +98,10 @@ interface PlanOptions {
  */
 async function plan(
   cache: Pick<LobbyCache, 'read'>,
-  requests: SeatRequest[],
-  { fresh, by_player, seated = [] }: PlanOptions,
+  pending_requests: PendingRequest[],
+  { fresh, seated = [] }: PlanOptions,
 ): Promise<Plan> {
+  const requests = pending_requests.map(({ request }) => request);
   const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
   const reads = await Promise.allSettled(
     namespace_ids.map((namespace_id) =>
@@ -100,11 +112,15 @@ async function plan(
   for (const [at, namespace_id] of namespace_ids.entries()) {
     const read = reads[at];
     if (read?.status === 'fulfilled' && read.value) indexes.set(namespace_id, read.value);
-    if (read?.status !== 'rejected') continue;
-    for (const one of requests) {
-      if (one.namespace_id === namespace_id) by_player.get(one.player_id)?.reject(read.reason);
-    }
+    if (read?.status === 'rejected') rejectThere(pending_requests, namespace_id, read.reason);
   }
   const isRead = ({ namespace_id }: SeatRequest) => indexes.has(namespace_id);
   return planSeats(requests.filter(isRead), (namespace_id) => indexes.get(namespace_id) ?? new LobbyIndex(), seated);
+}
+
+/** Rejects the requests of one namespace. */
+function rejectThere(pending_requests: PendingRequest[], namespace_id: string, error: unknown): void {
+  for (const pending of pending_requests) {
+    if (pending.request.namespace_id === namespace_id) pending.reject(error);
+  }
 }

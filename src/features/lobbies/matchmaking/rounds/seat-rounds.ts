@@ -8,7 +8,7 @@ import type { Seat } from '../seat.ts';
 import { PendingRequest, type RequestOptions } from './pending-request.ts';
 import { type NotPlaced, retryableAfter } from './retryable-refusals.ts';
 import { type CommitDependencies, commitLobbies, commitLockedSeats, commitSeats } from './round-commit.ts';
-import { type PlannedRound, partOf, planRound } from './round-plan.ts';
+import { type PlannedRound, partOf, pendingOf, planRound } from './round-plan.ts';
 import type { SeatRequest } from './seat-requests.ts';
 import type { SeatTaking } from './seat-taking.ts';
 
@@ -51,18 +51,18 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
   // Each takes a connection of the pool. They take at most half, because all other work needs the rest.
   const at_once = Math.max(1, Math.min(SLOW_AT_ONCE_MAX, Math.floor(pool_max / 2)));
   const slow_slots = new SlotQueue({ at_once, waiting_max: UNANSWERED_MAX });
-  /** The namespaces set aside, with the requests that have come since. */
+  /** The namespaces set aside, with the requests that wait for them. */
   const set_aside = new Map<string, PendingRequest[]>();
   const rounds = new RoundQueue<PendingRequest>({ round_max: ROUND_MAX, work: decideRound });
 
   async function decideRound(round: PendingRequest[]): Promise<void> {
-    for (const one of round) if (one.deadline?.is_over) one.reject(one.deadline.toError());
-    const ready = takeDecidable(round.filter(({ is_answered }) => !is_answered));
+    rejectEnded(round);
+    const ready = takeDecidable(unansweredOf(round));
     if (ready.length === 0) return;
     try {
       const { to_decide_again, unfinished } = await decide(dependencies, ready);
       // Never rejects: a failure rejects the requests.
-      for (const one of unfinished) void finishLater(one);
+      for (const namespace of unfinished) void finishLater(namespace);
       rounds.addFirst(rejectExhausted(to_decide_again));
     } catch (error) {
       rejectAll(ready, error);
@@ -70,71 +70,73 @@ export function createSeatRounds(dependencies: RoundsDependencies) {
   }
 
   /** Returns the requests that can be decided now. The others wait for their namespace: it is set aside, or begins to load. */
-  function takeDecidable(pending: PendingRequest[]): PendingRequest[] {
+  function takeDecidable(pending_requests: PendingRequest[]): PendingRequest[] {
     const ready: PendingRequest[] = [];
-    for (const one of pending) {
-      const { namespace_id } = one.request;
-      const waiting = set_aside.get(namespace_id);
-      if (waiting) waiting.push(one);
-      else if (cache.isLoaded(namespace_id)) ready.push(one);
-      // Never rejects: a failure rejects the requests.
-      else void setAside(namespace_id, [one], () => cache.load(namespace_id).then(() => []));
+    for (const pending of pending_requests) {
+      const { namespace_id } = pending.request;
+      const held_back = set_aside.get(namespace_id);
+      if (held_back) {
+        held_back.push(pending);
+      } else if (cache.isLoaded(namespace_id)) {
+        ready.push(pending);
+      } else {
+        // Never rejects: a failure rejects the requests.
+        void setAside(namespace_id, [pending], () => cache.load(namespace_id).then(() => []));
+      }
     }
     return ready;
   }
 
   /** Finishes a round for one namespace. A failure rejects the requests of that round, but none that have come since. */
-  async function finishLater({ namespace_id, game_id, pending, finish }: UnfinishedNamespace): Promise<void> {
+  async function finishLater({ namespace_id, game_id, pending_requests, finish }: UnfinishedNamespace): Promise<void> {
     await setAside(namespace_id, [], async () => {
       try {
         return rejectExhausted(await slow_slots.run(game_id, finish));
       } catch (error) {
-        rejectAll(pending, error);
+        rejectAll(pending_requests, error);
         return [];
       }
     });
   }
 
   /**
-   * Sets a namespace aside while `work` runs. `work` returns the requests to decide again. The requests in `waiting`,
+   * Sets a namespace aside while `work` runs. `work` returns the requests to decide again. The requests in `held_back`,
    * and those that come meanwhile, are decided after them, or rejected if `work` fails.
    */
   async function setAside(
     namespace_id: string,
-    waiting: PendingRequest[],
+    held_back: PendingRequest[],
     work: () => Promise<PendingRequest[]>,
   ): Promise<void> {
-    set_aside.set(namespace_id, waiting);
+    set_aside.set(namespace_id, held_back);
     let to_decide: PendingRequest[] = [];
     try {
-      to_decide = [...(await work()), ...waiting];
+      to_decide = [...(await work()), ...held_back];
     } catch (error) {
-      rejectAll(waiting, error);
+      rejectAll(held_back, error);
     } finally {
       set_aside.delete(namespace_id);
     }
     rounds.addFirst(to_decide);
   }
 
-  /**
-   * Counts an attempt of each request. Rejects those that have had their maximum of attempts, and returns the others.
-   */
-  function rejectExhausted(pending: PendingRequest[]): PendingRequest[] {
-    for (const one of pending) {
-      one.attempts += 1;
-      if (one.attempts < ATTEMPTS_MAX) continue;
+  /** Counts an attempt of each request. Rejects those that have had their maximum of attempts, and returns the others. */
+  function rejectExhausted(pending_requests: PendingRequest[]): PendingRequest[] {
+    for (const pending of pending_requests) {
+      pending.attempts += 1;
+      if (pending.attempts < ATTEMPTS_MAX) continue;
       // The entry may be wrong, because few requests lose as many races as this.
-      cache.forget(one.request.namespace_id);
-      one.reject(new LostRaces());
+      cache.forget(pending.request.namespace_id);
+      pending.reject(new LostRaces());
     }
-    return pending.filter(({ is_answered }) => !is_answered);
+    return unansweredOf(pending_requests);
   }
 
   /** Rejects requests whose commit failed, and forgets the cache's entries, in which the planned seats are counted. */
-  function rejectAll(pending: PendingRequest[], error: unknown): void {
-    for (const one of pending) {
-      cache.forget(one.request.namespace_id);
-      one.reject(error);
+  function rejectAll(pending_requests: PendingRequest[], error: unknown): void {
+    for (const pending of pending_requests) {
+      cache.forget(pending.request.namespace_id);
+      pending.reject(error);
     }
   }
 
@@ -166,40 +168,66 @@ interface UnfinishedNamespace {
   namespace_id: string;
   game_id: string;
   /** Its requests. */
-  pending: PendingRequest[];
+  pending_requests: PendingRequest[];
   /** Finishes the round for it. Returns the requests to decide again. */
   finish(): Promise<PendingRequest[]>;
 }
 
-/** Decides a round: plans it, and answers its requests with seats and errors. */
+/** Rejects the requests whose time is over, or whose client has gone. */
+function rejectEnded(round: PendingRequest[]): void {
+  for (const pending of round) {
+    const { deadline } = pending;
+    if (deadline?.is_over) pending.reject(deadline.toError());
+  }
+}
+
+function unansweredOf(pending_requests: PendingRequest[]): PendingRequest[] {
+  return pending_requests.filter(({ is_answered }) => !is_answered);
+}
+
+/**
+ * Decides a round: plans it, and answers its requests with seats and errors. Leaves the namespaces unfinished whose lobbies
+ * are locked, or for which lobbies are to be created.
+ */
 async function decide(
   dependencies: CommitDependencies & { cache: Pick<LobbyCache, 'read'> },
-  pending: PendingRequest[],
+  pending_requests: PendingRequest[],
 ): Promise<Decision> {
-  for (const { draft } of pending) draft.recordRound();
-  const round = await planRound(dependencies.cache, pending);
+  for (const { draft } of pending_requests) draft.recordRound();
+  const round = await planRound(dependencies.cache, pending_requests);
   const { not_placed, locked } = await commitSeats(dependencies, round);
   const locked_ids = new Set(locked.map(({ namespace_id }) => namespace_id));
   const slow = new Map([...locked, ...round.new_lobbies].map(({ namespace_id, game_id }) => [namespace_id, game_id]));
   const unfinished = [...slow].map(([namespace_id, game_id]) => {
     const part = partOf(round, (other) => other === namespace_id);
-    const finish = async () => {
-      const not_placed_in_running = locked_ids.has(namespace_id) ? await commitLockedSeats(dependencies, part) : [];
-      const not_placed_in_new = await commitLobbies(dependencies, part);
-      return refuse(part, [...not_placed, ...not_placed_in_running, ...not_placed_in_new]);
-    };
-    return { namespace_id, game_id, pending: part.pending, finish };
+    const is_locked = locked_ids.has(namespace_id);
+    const finish = () => finishPart(dependencies, part, { not_placed, is_locked });
+    return { namespace_id, game_id, pending_requests: part.pending_requests, finish };
   });
   const finished = partOf(round, (namespace_id) => !slow.has(namespace_id));
-  return { to_decide_again: refuse(finished, not_placed), unfinished };
+  answerRefusals(finished, not_placed);
+  return { to_decide_again: unansweredOf(finished.pending_requests), unfinished };
 }
 
-/** Answers the requests that the plan refuses, unless they are retryable. Returns those without an answer. */
-function refuse({ pending, refusals, planned_first, by_player }: PlannedRound, not_placed: NotPlaced[]) {
-  const requests = pending.map(({ request }) => request);
+/** Commits what a round has left of one namespace, and answers its requests. Returns those to decide again. */
+async function finishPart(
+  dependencies: CommitDependencies,
+  part: PlannedRound,
+  { not_placed, is_locked }: { not_placed: NotPlaced[]; is_locked: boolean },
+): Promise<PendingRequest[]> {
+  const not_placed_in_running = is_locked ? await commitLockedSeats(dependencies, part) : [];
+  const not_placed_in_new = await commitLobbies(dependencies, part);
+  answerRefusals(part, [...not_placed, ...not_placed_in_running, ...not_placed_in_new]);
+  return unansweredOf(part.pending_requests);
+}
+
+/** Answers the requests that the plan refuses, except for those to decide again (`retryableAfter`). */
+function answerRefusals(part: PlannedRound, not_placed: NotPlaced[]): void {
+  const { pending_requests, refusals, planned_first } = part;
+  if (refusals.length === 0) return;
+  const requests = pending_requests.map(({ request }) => request);
   const isRetryable = retryableAfter({ requests, planned_first, not_placed });
   for (const { request, code } of refusals) {
-    if (!isRetryable(request)) by_player.get(request.player_id)?.reject(toRefusal(code));
+    if (!isRetryable(request)) pendingOf(part, request).reject(toRefusal(code));
   }
-  return pending.filter(({ is_answered }) => !is_answered);
 }
