@@ -43,8 +43,9 @@ export function createMatchmaker(dependencies: MatchmakerDependencies) {
   const cache = createLobbyCache(dependencies);
   const createPlanned = async (planned: PlannedLobby[]) => {
     const outcomes = await createPlannedLobbies(dependencies, planned);
-    for (const one of outcomes)
-      if (one.is === 'refused') abandoned_seats.addAfter(one.error, firstSeatsOf(one.planned));
+    for (const outcome of outcomes) {
+      if (outcome.is === 'refused') abandoned_seats.addAfter(outcome.error, firstSeatsOf(outcome.planned));
+    }
     dependencies.onCreated();
     return outcomes;
   };

@@ -66,24 +66,23 @@ export async function createPlannedLobbies(
 ): Promise<LobbyOutcome[]> {
   const failed: LobbyOutcome[] = [];
   const prepared = await Promise.all(
-    planned.map((one) =>
-      prepare(dependencies, one).catch((error: unknown) => {
-        failed.push(refuse(one, error));
-        return undefined;
-      }),
-    ),
+    planned.map(async (planned_lobby) => {
+      try {
+        return [await prepare(dependencies, planned_lobby)];
+      } catch (error) {
+        failed.push(toRefusedOutcome(planned_lobby, error));
+        return [];
+      }
+    }),
   );
-  const by_namespace = Map.groupBy(
-    prepared.filter((one) => one !== undefined),
-    (one) => one.planned.namespace_id,
-  );
+  const by_namespace = Map.groupBy(prepared.flat(), (lobby) => lobby.planned.namespace_id);
   const outcomes: LobbyOutcome[] = [];
-  await forEachAtOnce([...by_namespace.values()], NAMESPACES_AT_ONCE_MAX, async (all) => {
-    outcomes.push(...(await createInNamespace(dependencies, all)));
+  await forEachAtOnce([...by_namespace.values()], NAMESPACES_AT_ONCE_MAX, async (lobbies) => {
+    outcomes.push(...(await createInBatches(dependencies, lobbies, LOBBIES_PER_TRANSACTION_MAX)));
   });
-  for (const one of outcomes) {
-    if (one.is !== 'created') continue;
-    const { lobby_id, namespace_id, game_mode, region } = one.lobby;
+  for (const outcome of outcomes) {
+    if (outcome.is !== 'created') continue;
+    const { lobby_id, namespace_id, game_mode, region } = outcome.lobby;
     dependencies.events.emit({ event: 'lobby_created', lobby_id, namespace_id, game_mode, region });
   }
   return [...outcomes, ...failed];
@@ -119,81 +118,65 @@ async function prepare(
 }
 
 /**
- * Creates lobbies of one namespace in transactions one after another. Once the database cannot be used, refuses the rest
- * without trying.
+ * Creates lobbies of one namespace in batches, one after another because all change the same rows. Once the database cannot
+ * be used, refuses the rest without trying.
  */
-async function createInNamespace(
+async function createInBatches(
   dependencies: CreatePlannedDependencies,
-  all: PreparedLobby[],
+  lobbies: PreparedLobby[],
+  batch_max: number,
 ): Promise<LobbyOutcome[]> {
   const outcomes: LobbyOutcome[] = [];
-  for (let first = 0; first < all.length; first += LOBBIES_PER_TRANSACTION_MAX) {
-    const next = first + LOBBIES_PER_TRANSACTION_MAX;
-    const some = await createTogether(dependencies, all.slice(first, next));
-    outcomes.push(...some);
-    const failure = some.map(failureOf).find((error) => error !== undefined);
-    if (failure !== undefined) return [...outcomes, ...all.slice(next).map(({ planned }) => refuse(planned, failure))];
+  let failure: unknown;
+  for (let first = 0; first < lobbies.length; first += batch_max) {
+    const batch = lobbies.slice(first, first + batch_max);
+    const of_batch = failure === undefined ? await createBatch(dependencies, batch) : refuseAll(batch, failure);
+    outcomes.push(...of_batch);
+    failure ??= of_batch.map(unavailabilityOf).find((error) => error !== undefined);
   }
   return outcomes;
 }
 
-/** Returns the error of an outcome if the database could not be used. */
-function failureOf(outcome: LobbyOutcome): unknown {
-  return outcome.is === 'refused' && isUnavailable(outcome.error) ? outcome.error : undefined;
+/**
+ * Creates a batch of lobbies in one transaction. If it fails because of one of them, creates each lobby in a transaction of
+ * its own.
+ */
+async function createBatch(dependencies: CreatePlannedDependencies, batch: PreparedLobby[]): Promise<LobbyOutcome[]> {
+  try {
+    return await dependencies.database.transact(async (tx) => {
+      if (batch.length > 1) await lockTopics(tx, topicsOf(batch));
+      const outcomes: LobbyOutcome[] = [];
+      for (const lobby of batch) outcomes.push(await createLobby(dependencies, tx, lobby));
+      return outcomes;
+    });
+  } catch (error) {
+    // Each lobby alone would fail in the same way.
+    if (batch.length === 1 || isUnavailable(error)) return refuseAll(batch, error);
+  }
+  return await createInBatches(dependencies, batch, 1);
 }
 
 /**
- * Returns the topics that all lobbies of one transaction bump. `createTogether` locks them before the first lobby; otherwise a
+ * Returns the topics that all lobbies of one transaction bump. `createBatch` locks them before the first of several; otherwise a
  * transaction could hold one datacenter's topic and wait for another's while a second transaction does the reverse.
  */
-const topicsOf = (all: PreparedLobby[]): string[] =>
-  all.flatMap(({ planned: { namespace_id }, datacenter: { datacenter_id } }) => [
+const topicsOf = (batch: PreparedLobby[]): string[] =>
+  batch.flatMap(({ planned: { namespace_id }, datacenter: { datacenter_id } }) => [
     topics.lobbiesOf(namespace_id),
     topics.serversOf(namespace_id),
     topics.work(datacenter_id),
   ]);
 
-/**
- * Creates lobbies of one namespace in one transaction. If it fails because of one of them, creates each lobby alone, one after
- * another: all change the same rows.
- */
-async function createTogether(dependencies: CreatePlannedDependencies, all: PreparedLobby[]): Promise<LobbyOutcome[]> {
-  const [first, ...others] = all;
-  if (!first) return [];
-  if (others.length === 0) return [await createAlone(dependencies, first)];
-  try {
-    return await dependencies.database.transact(async (tx) => {
-      await lockTopics(tx, topicsOf(all));
-      const outcomes: LobbyOutcome[] = [];
-      for (const one of all) outcomes.push(await createLobby(dependencies, tx, one));
-      return outcomes;
-    });
-  } catch (error) {
-    // Each lobby alone would fail in the same way.
-    if (isUnavailable(error)) return all.map(({ planned }) => refuse(planned, error));
-  }
-  const outcomes: LobbyOutcome[] = [];
-  for (const [at, one] of all.entries()) {
-    const outcome = await createAlone(dependencies, one);
-    outcomes.push(outcome);
-    const failure = failureOf(outcome);
-    // Each of the rest would wait for the database, too.
-    if (failure !== undefined)
-      return [...outcomes, ...all.slice(at + 1).map(({ planned }) => refuse(planned, failure))];
-  }
-  return outcomes;
+/** Returns the error of an outcome if the database could not be used. */
+function unavailabilityOf(outcome: LobbyOutcome): unknown {
+  return outcome.is === 'refused' && isUnavailable(outcome.error) ? outcome.error : undefined;
 }
 
-/** Creates a lobby in a transaction of its own. */
-async function createAlone(dependencies: CreatePlannedDependencies, prepared: PreparedLobby): Promise<LobbyOutcome> {
-  try {
-    return await dependencies.database.transact((tx) => createLobby(dependencies, tx, prepared));
-  } catch (error) {
-    return refuse(prepared.planned, error);
-  }
+function refuseAll(lobbies: PreparedLobby[], error: unknown): LobbyOutcome[] {
+  return lobbies.map(({ planned }) => toRefusedOutcome(planned, error));
 }
 
-function refuse(planned: PlannedLobby, error: unknown, over_limit: OverLimit[] = []): LobbyOutcome {
+function toRefusedOutcome(planned: PlannedLobby, error: unknown, over_limit: OverLimit[] = []): LobbyOutcome {
   return { is: 'refused', planned, error, over_limit };
 }
 
@@ -213,11 +196,11 @@ async function createLobby(
   const too_many = new ServiceError('MATCHMAKER_TOO_MANY_LOBBIES', {});
   const requested = first_requests.flatMap(toRequestedSeats);
   const precheck = await precheckLobby(tx, namespace_id, requested, namespace.lobby_count_max);
-  if (precheck.is_refused) return refuse(planned, too_many, precheck.over_limit);
+  if (precheck.is_refused) return toRefusedOutcome(planned, too_many, precheck.over_limit);
   if (!(await isStillNeeded(tx, planned, clock.now()))) return { is: 'not_needed', planned, over_limit: [] };
   const counted = { ...lobby, lobby_id, namespace_id, version_id };
   const { changed, over_limit } = await countLobby(tx, counted, requested, namespace.lobby_count_max);
-  if (changed === undefined) return refuse(planned, too_many, over_limit);
+  if (changed === undefined) return toRefusedOutcome(planned, too_many, over_limit);
   const { server_id } = await servers.createWith(tx, {
     game_id,
     namespace_id,
@@ -233,12 +216,13 @@ async function createLobby(
     ...tier,
     kill_timeout_ms: KILL_TIMEOUT_MS,
   });
-  const { lobby_config: _of_server, ...kept } = lobby;
+  // The server gets it in its environment; the row has no column for it.
+  const { lobby_config: _lobby_config, ...lobby_columns } = lobby;
   const now = clock.now();
-  const left_out = new Set(over_limit.map(({ request_number }) => request_number));
-  const seated = requested.filter(({ request_number }) => !left_out.has(request_number));
+  const over_numbers = new Set(over_limit.map(({ request_number }) => request_number));
+  const seated = requested.filter(({ request_number }) => !over_numbers.has(request_number));
   const row: LobbyRow = {
-    ...kept,
+    ...lobby_columns,
     lobby_id,
     game_id,
     namespace_id,

@@ -50,10 +50,10 @@ export async function keepWarm(dependencies: WarmPoolDependencies): Promise<numb
     if (lobby) planned.push(...Array.from({ length: count }, () => lobby));
   }
   const outcomes = await createPlanned(planned);
-  for (const one of outcomes) {
-    const pool = toReportedPool(one.planned);
-    if (one.is === 'created') dependencies.reports.forget(subjectOf(pool));
-    else if (one.is === 'refused' && !isTooMany(one.error)) report(dependencies, pool, one.error);
+  for (const outcome of outcomes) {
+    const pool = toReportedPool(outcome.planned);
+    if (outcome.is === 'created') dependencies.reports.forget(subjectOf(pool));
+    else if (outcome.is === 'refused' && !isTooMany(outcome.error)) report(dependencies, pool, outcome.error);
   }
   return outcomes.filter(({ is }) => is === 'created').length;
 }
@@ -75,14 +75,14 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
   };
   const pools: ConfiguredPool[] = [];
   for (let first = 0; first < warm_namespaces.length; first += NAMESPACES_READ_AT_ONCE) {
-    const some = warm_namespaces.slice(first, first + NAMESPACES_READ_AT_ONCE);
+    const batch = warm_namespaces.slice(first, first + NAMESPACES_READ_AT_ONCE);
     const listed = await Promise.all(
-      some.map(async (namespace) => {
+      batch.map(async (namespace) => {
         const { namespace_id } = namespace;
         try {
-          const its_pools = await listPools(namespace);
+          const namespace_pools = await listPools(namespace);
           dependencies.reports.forget(subjectOf({ namespace_id }));
-          return its_pools;
+          return namespace_pools;
         } catch (cause) {
           report(dependencies, { namespace_id }, cause);
           return [];
