@@ -5,7 +5,15 @@ import { lockTopics } from '../../../../platform/watch/versions.ts';
 import { topics } from '../../../topics.ts';
 import { touchLobby } from '../../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../../tables.ts';
-import { LAST_PLACE, leaveQueue, type OverLimit, type RequestedSeat, waitsFor } from '../rounds/admission-store.ts';
+import {
+  LAST_PLACE,
+  leaveQueue,
+  listOverAlone,
+  listOverLimit,
+  type OverLimit,
+  type RequestedSeat,
+  waitsFor,
+} from '../rounds/admission-store.ts';
 import { type ClientLists, HAS_NUMBER, listClients, numberPlayers } from '../rounds/client-numbers-store.ts';
 
 /** The properties of a new lobby that decide whether it may be created. */
@@ -96,15 +104,7 @@ export async function countLobby(
     ),
     ${numberPlayers(listOf)},
     admitted as (select * from numbered where players_after <= players_max),
-    -- Finds from the queue that are over their limit even if no other request of their client gets a seat.
-    over_alone as (
-      select ticket from numbered left join (
-        select client_index, count(*) as players from admitted group by client_index
-      ) as coming using (client_index)
-      where ticket is not null and players_after > players_max
-      group by ticket, request_number
-      having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
-    ),
+    ${listOverAlone(sql`ticket`)},
     turn as (
       select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where request_number = 0), ${LAST_PLACE}) as first_place,
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
@@ -133,15 +133,8 @@ export async function countLobby(
     left_queue as (
       ${leaveQueue(sql`select ${namespace_id}::uuid, ticket from admitted where exists (select from counted_lobby)`)}
     )
-    select exists (select from counted_lobby) as is_counted, (
-      select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
-        select request_number, max(players_before + coalesce(counted.players, 0)) + count(*) > max(players_max) as is_over_alone
-        from numbered left join (
-          select client_index, count(*) as players from admitted where exists (select from counted_lobby) group by client_index
-        ) as counted using (client_index)
-        where players_after > players_max group by request_number order by request_number
-      ) as over_limit
-    ) as over_limit`);
+    select exists (select from counted_lobby) as is_counted,
+      ${listOverLimit(sql`admitted where exists (select from counted_lobby)`)} as over_limit`);
   const changed = row?.is_counted ? await touchLobby(tx, lobby, queue) : undefined;
   return { changed, over_limit: row?.over_limit ?? [] };
 }

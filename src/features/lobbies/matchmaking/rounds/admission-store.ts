@@ -48,3 +48,37 @@ export function waitsFor(
 export function leaveQueue(finds: SQL): SQL {
   return sql`delete from ${queuedFinds} where (namespace_id, ticket) in (${finds})`;
 }
+
+/**
+ * Returns a step `over_alone` of a statement, which has the columns `keys` of the finds from the queue that are over their
+ * limit even if no other request of their client gets a seat. It follows `numberPlayers` and a step `admitted`: the players
+ * whose clients are within their limits.
+ */
+export function listOverAlone(keys: SQL): SQL {
+  return sql`
+    over_alone as (
+      select ${keys} from numbered left join (
+        select client_index, count(*) as players from admitted group by client_index
+      ) as coming using (client_index)
+      where ticket is not null and is_count_exact and players_after > players_max
+      group by ${keys}, request_number
+      having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
+    )`;
+}
+
+/**
+ * Returns an expression: the list of {@link OverLimit}, after `numberPlayers`. `seated` is the query of the players who get
+ * their seats.
+ */
+export function listOverLimit(seated: SQL): SQL {
+  return sql`(
+      select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
+        select request_number,
+          bool_and(is_count_exact) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
+        from numbered left join (
+          select client_index, count(*) as players from ${seated} group by client_index
+        ) as counted using (client_index)
+        where players_after > players_max group by request_number order by request_number
+      ) as over_limit
+    )`;
+}

@@ -8,7 +8,15 @@ import { isEnding } from '../../../servers/servers.ts';
 import { topics } from '../../../topics.ts';
 import { recordChanges } from '../../changed-lobbies-store.ts';
 import { type LobbyRow, lobbies, players, queuedFinds } from '../../tables.ts';
-import { LAST_PLACE, leaveQueue, type OverLimit, type RequestedSeat, waitsFor } from './admission-store.ts';
+import {
+  LAST_PLACE,
+  leaveQueue,
+  listOverAlone,
+  listOverLimit,
+  type OverLimit,
+  type RequestedSeat,
+  waitsFor,
+} from './admission-store.ts';
 import { type ClientLists, listClients, numberPlayers } from './client-numbers-store.ts';
 
 /** A proposed seat. */
@@ -74,86 +82,43 @@ const HAS_ROOM = sql`
     + case when max_players_direct < max_players_normal then 0 else finds end
     + case when max_players_direct < max_players_party then 0 else parties end <= max_players_direct)`;
 
-/** The parts of the statement about the queue. */
-interface QueueParts {
-  /** A step before `wanted`: the finds from the queue that are over their limit alone. */
-  over_alone: SQL;
-  /** Columns and tables of `wanted`: the turn of its finds. */
-  turn: { columns: SQL; tables: SQL };
-  /** Whether an earlier find waits for a lobby that is wanted. */
-  is_reserved: SQL;
-  /** Topics that are bumped, besides the lists of lobbies. */
-  queue_topics: SQL;
-  /** A step after `given_seats`: removes seated finds from the queue. */
-  left_queue: SQL;
-}
+/** Whether an earlier find waits for a lobby that is wanted. */
+const IS_RESERVED = sql`
+  exists (
+    select from ${queuedFinds} as waiting
+    where ${waitsFor(LOBBY, SEATS_MAX)}
+      and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
+      -- A find whose turn it is, and that is over its limit, keeps no other waiting.
+      and not exists (
+        select from over_alone where over_alone.ticket = waiting.ticket and over_alone.lobby_index = wanted.lobby_index
+      )
+  )`;
 
-const QUEUE: QueueParts = {
-  // Finds from the queue that are over their limit even if no other request of their client gets a seat.
-  over_alone: sql`
-    over_alone as (
-      select lobby_index, ticket from numbered left join (
-        select client_index, count(*) as players from admitted group by client_index
-      ) as coming using (client_index)
-      where ticket is not null and is_count_exact and players_after > players_max
-      group by lobby_index, ticket, request_number
-      having max(players_before + coalesce(coming.players, 0)) + count(*) > max(players_max)
-    ),`,
-  turn: {
-    columns: sql`,
-      max(coalesce(place, ${LAST_PLACE})) filter (where kind <> 'join') as last_place,
-      coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets`,
-    tables: sql`
-      join proposed_lobbies using (lobby_index)
-      left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)`,
-  },
-  is_reserved: sql`
-    exists (
-      select from ${queuedFinds} as waiting
-      where ${waitsFor(LOBBY, SEATS_MAX)}
-        and waiting.place < wanted.last_place and waiting.ticket <> all(wanted.tickets)
-        -- A find whose turn it is, and that is over its limit, keeps no other waiting.
-        and not exists (
-          select from over_alone where over_alone.ticket = waiting.ticket and over_alone.lobby_index = wanted.lobby_index
-        )
-    )`,
-  queue_topics: sql`
-    union select ${topics.queueOf('')}::text || namespace_id from suitable where cardinality(tickets) > 0`,
-  left_queue: sql`,
-    left_queue as (
-      ${leaveQueue(sql`select namespace_id, ticket from given_seats`)}
-    )`,
-};
-
-/** For a round without finds from the queue. Any find that waits in the namespace keeps other finds from seats. */
-const NO_QUEUE: QueueParts = {
-  over_alone: sql``,
-  turn: { columns: sql``, tables: sql`` },
-  is_reserved: sql`
-    finds + parties > 0 and exists (
-      select from ${queuedFinds} as waiting where waiting.namespace_id = ${lobbies.namespace_id}
-    )`,
-  queue_topics: sql``,
-  left_queue: sql``,
-};
+/** Whether finds want a lobby, and any find waits in its namespace. */
+const MAY_BE_RESERVED = sql`
+  finds + parties > 0 and exists (
+    select from ${queuedFinds} as waiting where waiting.namespace_id = ${lobbies.namespace_id}
+  )`;
 
 /**
- * Creates the statement of {@link takeSeats}. Its steps:
+ * Creates the statement of {@link takeSeats}. Without `has_queue`, it has no parts about places in the queue. Its steps:
  *
  * - `proposed`, `proposed_lobbies`: the proposed seats, and their lobbies
  * - `numbered`: the proposed seats, each with a free number of its client
  * - `admitted`: those whose client is within its limit
- * - `over_alone`: finds from the queue that are over their limit alone
- * - `wanted`: for each lobby, how many admitted seats it is to give
+ * - `over_alone`: finds from the queue that are over their limit alone (with a queue)
+ * - `wanted`: for each lobby, how many admitted seats it is to give; with a queue, also the last place and the tickets of
+ *   their finds
  * - `suitable`: the lobbies that can give all of them
  * - `bumped`: the topics of these lobbies, which locks them
  * - `accepting`: the lobbies that can still give all of them now that they are locked, with their new count
  * - `given_seats`: the admitted seats in accepting lobbies
  * - `inserted_players`: the rows of their players
- * - `left_queue`: the finds among them that were in the queue
+ * - `left_queue`: the finds among them that were in the queue (with a queue)
  */
-const createSeatsStatement = ({ over_alone, turn, is_reserved, queue_topics, left_queue }: QueueParts) =>
-  createStatement<SeatLists>(
+function createSeatsStatement({ has_queue }: { has_queue: boolean }) {
+  const ifQueue = (part: SQL) => (has_queue ? part : sql``);
+  return createStatement<SeatLists>(
     (value) => sql`
     with proposed as (
       select seat.* from unnest(
@@ -170,23 +135,28 @@ const createSeatsStatement = ({ over_alone, turn, is_reserved, queue_topics, lef
     ),
     ${numberPlayers(value)},
     admitted as not materialized (select * from numbered where players_after <= players_max),
-    ${over_alone}
+    ${ifQueue(sql`${listOverAlone(sql`lobby_index, ticket`)},`)}
     wanted as (
       select lobby_index, count(*) filter (where kind = 'find') as finds,
-        count(*) filter (where kind = 'party') as parties, count(*) filter (where kind = 'join') as joins${turn.columns}
-      from admitted ${turn.tables}
+        count(*) filter (where kind = 'party') as parties, count(*) filter (where kind = 'join') as joins${ifQueue(sql`,
+        max(coalesce(place, ${LAST_PLACE})) filter (where kind <> 'join') as last_place,
+        coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets`)}
+      from admitted ${ifQueue(sql`
+        join proposed_lobbies using (lobby_index)
+        left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)`)}
       group by lobby_index
     ),
     suitable as (
       select wanted.*, lobby_id, namespace_id
       from wanted join proposed_lobbies using (lobby_index) join ${lobbies} using (lobby_id, namespace_id)
-      where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)} and not (${is_reserved})
+      where ${HAS_ROOM} and not ${isEnding(lobbies.server_id)} and not (${has_queue ? IS_RESERVED : MAY_BE_RESERVED})
     ),
     -- A round in which no lobby accepts players bumps nothing, so it wakes no watcher.
     ${bumpSelected(
       sql`
         select name from (
-          select distinct ${topics.lobbiesOf('')}::text || namespace_id from suitable ${queue_topics}
+          select distinct ${topics.lobbiesOf('')}::text || namespace_id from suitable ${ifQueue(sql`
+          union select ${topics.queueOf('')}::text || namespace_id from suitable where cardinality(tickets) > 0`)}
         ) as of_suitable (name) order by name collate "C"`,
       'bumped',
     )},
@@ -213,22 +183,17 @@ const createSeatsStatement = ({ over_alone, turn, is_reserved, queue_topics, lef
       select player_id, lobby_id, namespace_id, address, (${value('client')}::text[])[client_index], client_number,
         ${value('now')}::timestamptz, case when ready_ts is null then null else ${value('deadline')}::timestamptz end
       from given_seats
-    )${left_queue}
-    select accepting.*, (
-      select coalesce(jsonb_agg(to_jsonb(over_limit)), '[]') from (
-        select request_number,
-          bool_and(is_count_exact) and max(players_before + coalesce(players, 0)) + count(*) > max(players_max) as is_over_alone
-        from numbered left join (
-          select client_index, count(*) as players from given_seats group by client_index
-        ) as counted using (client_index)
-        where players_after > players_max group by request_number order by request_number
-      ) as over_limit
-    ) as over_limit
+    )${ifQueue(sql`,
+    left_queue as (
+      ${leaveQueue(sql`select namespace_id, ticket from given_seats`)}
+    )`)}
+    select accepting.*, ${listOverLimit(sql`given_seats`)} as over_limit
     from (select) as one_row left join accepting on true`,
   );
+}
 
-const TAKE_SEATS = createSeatsStatement(QUEUE);
-const TAKE_SEATS_WITHOUT_QUEUE = createSeatsStatement(NO_QUEUE);
+const TAKE_SEATS = createSeatsStatement({ has_queue: true });
+const TAKE_SEATS_WITHOUT_QUEUE = createSeatsStatement({ has_queue: false });
 
 /** The lobbies that took their players, and the requests that are over their client's limit. */
 export interface TakenSeats {
