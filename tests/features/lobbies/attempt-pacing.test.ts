@@ -9,10 +9,10 @@ async function openFinds(namespace_id: string, pacing = new AttemptPacing(NEVER_
   const aborting = new AbortController();
   const wait = { signal: aborting.signal, ends_at: performance.now() + NEVER_MS };
   const finds = Array.from({ length: FINDS }, () => pacing.add(namespace_id));
-  for (const find of finds) await pacing.waitForTurn(find, wait);
+  for (const find of finds) await pacing.waitForAttempt(find, wait);
   const again: number[] = [];
   const waits = finds.map(async (find, number) => {
-    await pacing.waitForTurn(find, wait);
+    await pacing.waitForAttempt(find, wait);
     again.push(number);
   });
   await Bun.sleep(0);
@@ -47,7 +47,7 @@ test('a find tries once more when its time ends', async () => {
   const { pacing, end } = await openFinds('one');
   const find = pacing.add('one');
   const { signal } = new AbortController();
-  await pacing.waitForTurn(find, { signal, ends_at: Number.POSITIVE_INFINITY });
-  await pacing.waitForTurn(find, { signal, ends_at: performance.now() + 1 });
+  await pacing.waitForAttempt(find, { signal, ends_at: Number.POSITIVE_INFINITY });
+  await pacing.waitForAttempt(find, { signal, ends_at: performance.now() + 1 });
   await end();
 });

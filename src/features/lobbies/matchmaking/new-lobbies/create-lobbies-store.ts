@@ -105,18 +105,18 @@ export async function countLobby(
     ${numberPlayers(listOf)},
     admitted as (select * from numbered where players_after <= players_max),
     ${listOverAlone(sql`ticket`)},
-    turn as (
+    places as (
       select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where request_number = 0), ${LAST_PLACE}) as first_place,
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets,
         bool_or(request_number = 0) as has_creator
       from admitted left join (
         select ticket, place from ${queuedFinds} where namespace_id = ${namespace_id}::uuid
-      ) as turn using (ticket)
+      ) as queued using (ticket)
     ),
     counted_lobby as (
       insert into ${lobbyCounts} (namespace_id, lobby_count)
-      select ${namespace_id}::uuid, 1 from turn
+      select ${namespace_id}::uuid, 1 from places
       where (${requested.length} = 0 or has_creator)
         and not exists (
           select from ${queuedFinds} as waiting

@@ -47,7 +47,7 @@ export class AttemptPacing {
   }
 
   /** Waits until a find may try again: at once if it is one of the first, otherwise some time after its last attempt. */
-  async waitForTurn(find: PacedFind, { signal, ends_at }: { signal: AbortSignal; ends_at: number }): Promise<void> {
+  async waitForAttempt(find: PacedFind, { signal, ends_at }: { signal: AbortSignal; ends_at: number }): Promise<void> {
     const until = Math.min(find.tried_at + this.#pause_ms, ends_at);
     const pause_ms = until - performance.now();
     if (pause_ms > 0 && !find.first.signal.aborted) {

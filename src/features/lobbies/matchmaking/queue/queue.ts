@@ -70,7 +70,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     const ends_at = performance.now() + wait_ms;
     const paced = pacing.add(namespace_id);
     const tryAgain = async () => {
-      await pacing.waitForTurn(paced, { signal, ends_at });
+      await pacing.waitForAttempt(paced, { signal, ends_at });
       if (signal.aborted) return undefined;
       const request = { ...(await prepare()), ticket };
       const is_of_new_version = request.version_id !== find.request.version_id;

@@ -143,7 +143,7 @@ function createSeatsStatement({ has_queue }: { has_queue: boolean }) {
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets`)}
       from admitted ${ifQueue(sql`
         join proposed_lobbies using (lobby_index)
-        left join (select namespace_id, ticket, place from ${queuedFinds}) as turn using (namespace_id, ticket)`)}
+        left join (select namespace_id, ticket, place from ${queuedFinds}) as queued using (namespace_id, ticket)`)}
       group by lobby_index
     ),
     suitable as (
