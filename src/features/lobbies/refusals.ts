@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { Client } from './matchmaking/clients.ts';
+import type { LimitedClient } from './matchmaking/client-limits.ts';
 import type { Refusal } from './matchmaking/rounds/planner.ts';
 
 /** Returns the error of a player's request whose lobby has stopped. */
@@ -15,7 +15,7 @@ export function lobbyOfServerStopped(): ServiceError {
 }
 
 /** Returns the error of a request whose client would be over its limit. */
-export function overLimit({ client }: { client: Client }): ServiceError {
+export function overLimit({ client }: { client: LimitedClient }): ServiceError {
   return new ServiceError('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', { max: client.players_max });
 }
 

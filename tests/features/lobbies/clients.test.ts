@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFile } from 'node:fs/promises';
 import { join as joinPath } from 'node:path';
-import { playersMaxOf } from '../../../src/features/lobbies/matchmaking/clients.ts';
+import { playersMaxOf } from '../../../src/features/lobbies/matchmaking/client-limits.ts';
 import type { TestGame } from '../../support/game.ts';
 import { setLimits } from '../../support/game.ts';
 import { connectGameServer, find, join, makeControlledGame, seatOf } from '../../support/game-server.ts';

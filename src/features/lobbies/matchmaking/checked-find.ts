@@ -4,7 +4,7 @@ import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 import type { FindBody } from '../wire.ts';
 import { createCaptchaGate, type PassCaptcha } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
-import { toClient } from './clients.ts';
+import { limitedClientOf } from './client-limits.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { ReceiptDraft } from './receipts/receipt-draft.ts';
 import { planSearch, type Search } from './request-checks.ts';
@@ -76,7 +76,7 @@ export class CheckedFind {
       version_id: checked.version_id,
       search: checked.search,
       address: context.address,
-      client: toClient(namespace, context.address, address_classes),
+      client: limitedClientOf(namespace, context.address, address_classes),
       lobby_count_max: namespace.lobby_count_max,
       is_explained: draft.is_kept,
     };

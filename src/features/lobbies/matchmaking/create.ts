@@ -9,7 +9,7 @@ import type { CreateBody, JoinAnswer } from '../wire.ts';
 import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
 import { createCaptchaGate } from './captcha-gate.ts';
 import { type ChoicesDependencies, listChoices } from './choices.ts';
-import { toClient } from './clients.ts';
+import { limitedClientOf } from './client-limits.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { CreatePlanned } from './new-lobbies/create-lobbies.ts';
 import type { ReceiptSubject } from './receipts/receipt-draft.ts';
@@ -58,7 +58,7 @@ export async function create(
       const players = {
         ...createPlayerIds(body),
         address,
-        client: toClient(current.namespace, address, address_classes),
+        client: limitedClientOf(current.namespace, address, address_classes),
       };
       const [created] = await createPlanned([{ ...current.result, first_requests: [players] }]);
       assert(created && created.is !== 'not_needed', 'a lobby with players is created or refused');

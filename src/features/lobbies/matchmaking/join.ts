@@ -12,7 +12,7 @@ import type { LobbyRow } from '../tables.ts';
 import type { JoinAnswer, JoinBody } from '../wire.ts';
 import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
 import { createCaptchaGate } from './captcha-gate.ts';
-import { toClient } from './clients.ts';
+import { limitedClientOf } from './client-limits.ts';
 import { requireNamespace } from './current-version.ts';
 import type { LobbyCache } from './lobby-cache/lobby-cache.ts';
 import type { ReceiptDraft, ReceiptSubject } from './receipts/receipt-draft.ts';
@@ -55,7 +55,7 @@ export async function join(
         namespace_id,
         lobby_id: lobby.lobby_id,
         address,
-        client: toClient(namespace, address, address_classes),
+        client: limitedClientOf(namespace, address, address_classes),
         is_explained: draft.is_kept,
       };
       const seat = await preferStopped(dependencies, lobby, async () => {

@@ -1,4 +1,4 @@
-import type { Client } from '../clients.ts';
+import type { LimitedClient } from '../client-limits.ts';
 import type { Search } from '../request-checks.ts';
 
 /** A request for seats that a round decides. */
@@ -14,7 +14,7 @@ interface RequestBase {
   game_id: string;
   namespace_id: string;
   address: string;
-  client: Client;
+  client: LimitedClient;
 }
 
 export interface FindRequest extends RequestBase {
