@@ -214,8 +214,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       const player = await playersStore.selectPlayerOfGame(database.queries, seat);
       if (!player || player.remove_ts) return false;
       const how = { reason: 'kicked', now: clock.now() } as const;
-      const of_player = playersStore.isAmong([player.player_id]);
-      const { removed } = await playersStore.removePlayers(database.queries, player.namespace_id, of_player, how);
+      const is_player = playersStore.isAmong([player.player_id]);
+      const { removed } = await playersStore.removePlayers(database.queries, player.namespace_id, is_player, how);
       if (removed > 0) onSeatsFreed();
       return removed > 0;
     },

@@ -60,20 +60,20 @@ export class LobbyList {
   }
 
   set(lobby: ListedRow): void {
-    const known = this.#by_id.get(lobby.lobby_id);
+    const previous = this.#by_id.get(lobby.lobby_id);
     this.#by_id.set(lobby.lobby_id, lobby);
     this.#count(lobby, 1);
-    if (known) this.#count(known, -1);
+    if (previous) this.#count(previous, -1);
     const index = this.#indexOf(lobby);
-    this.#by_age.splice(index, known ? 1 : 0, lobby);
+    this.#by_age.splice(index, previous ? 1 : 0, lobby);
   }
 
   delete(lobby_id: string): void {
-    const known = this.#by_id.get(lobby_id);
-    if (!known) return;
+    const lobby = this.#by_id.get(lobby_id);
+    if (!lobby) return;
     this.#by_id.delete(lobby_id);
-    this.#count(known, -1);
-    this.#by_age.splice(this.#indexOf(known), 1);
+    this.#count(lobby, -1);
+    this.#by_age.splice(this.#indexOf(lobby), 1);
   }
 
   clear(): void {

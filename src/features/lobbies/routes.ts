@@ -127,8 +127,8 @@ function playerRoutes(prefix: Prefix, lobbies: Lobbies) {
         const { code, lobby_id } = body;
         if (lobby_id === undefined && code === undefined) throw badBody('expected "lobby_id", or "code" instead');
         if (caller.kind === 'development') return await lobbies.development.join(caller, body);
-        const wanted = { ...asWritten(body, text), lobby_id: lobby_id?.toLowerCase() };
-        return await lobbies.join(caller, wanted, call);
+        const join_body = { ...asWritten(body, text), lobby_id: lobby_id?.toLowerCase() };
+        return await lobbies.join(caller, join_body, call);
       },
     ),
   ];

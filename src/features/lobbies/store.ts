@@ -193,7 +193,7 @@ export async function updateLobbies(
   now: Date,
 ): Promise<Map<string, LobbyChange>> {
   const merged = new Map<string, LobbyUpdate>();
-  for (const one of updates) merged.set(one.lobby_id, { ...merged.get(one.lobby_id), ...one });
+  for (const update of updates) merged.set(update.lobby_id, { ...merged.get(update.lobby_id), ...update });
   const all = [...merged.values()];
   const statement = UPDATE({
     lobby_id: all.map(({ lobby_id }) => lobby_id),

@@ -61,13 +61,13 @@ export function createDeveloperApi(
   /** Returns the versions of lobbies of a game. Reads each version once. */
   async function versionsOf(game_id: string, lobbies: LobbyWithoutState[]) {
     const version_ids = [...new Set(lobbies.map(({ version_id }) => version_id))];
-    const found = await Promise.all(
+    const entries = await Promise.all(
       version_ids.map(async (version_id) => {
         const { display_name } = await versions.get({ game_id, version_id });
         return [version_id, { display_name, modes: await versions.gameModes({ game_id, version_id }) }] as const;
       }),
     );
-    return new Map(found);
+    return new Map(entries);
   }
 
   function describeForExport(
@@ -155,11 +155,11 @@ export function createDeveloperApi(
     topics: topicsOfPlayers,
     async read({ lobby_id, ...scope }) {
       const lobby = await getLobby(scope, lobby_id);
-      const [seated, left] = await Promise.all([
+      const [seated, departed] = await Promise.all([
         store.selectSeated(queries, lobby_id),
         store.selectLeft(queries, lobby, LEFT_MAX + 1),
       ]);
-      return { players: combineVisits(seated, left.slice(0, LEFT_MAX)), has_earlier: left.length > LEFT_MAX };
+      return { players: combineVisits(seated, departed.slice(0, LEFT_MAX)), has_earlier: departed.length > LEFT_MAX };
     },
   };
 
@@ -193,9 +193,9 @@ function topicsOfPlayers({ lobby_id, namespace_id }: { lobby_id: string; namespa
 }
 
 /** Returns the players of both lists, once each, in the order of their seats. One who is in both has left. */
-export function combineVisits(seated: readonly PlayerRow[], left: readonly PlayerRow[]): PlayerRow[] {
-  const left_ids = new Set(left.map(({ player_id }) => player_id));
-  const players = [...left, ...seated.filter(({ player_id }) => !left_ids.has(player_id))];
+export function combineVisits(seated: readonly PlayerRow[], departed: readonly PlayerRow[]): PlayerRow[] {
+  const departed_ids = new Set(departed.map(({ player_id }) => player_id));
+  const players = [...departed, ...seated.filter(({ player_id }) => !departed_ids.has(player_id))];
   return players.sort(
     (one, other) => one.create_ts.getTime() - other.create_ts.getTime() || (one.player_id < other.player_id ? -1 : 1),
   );

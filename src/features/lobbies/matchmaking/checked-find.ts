@@ -44,22 +44,23 @@ interface CheckedSearch {
 /** A find that is checked again whenever its namespace has moved to another version. */
 export class CheckedFind {
   readonly #dependencies: CheckedFindDependencies;
-  readonly #sent: SentFind;
+  readonly #sent_find: SentFind;
   readonly #passCaptcha: PassCaptcha;
   readonly #nextVerificationId: NextVerificationId;
   #checked: CheckedSearch | undefined;
 
-  constructor(dependencies: CheckedFindDependencies, sent: SentFind) {
+  constructor(dependencies: CheckedFindDependencies, sent_find: SentFind) {
     this.#dependencies = dependencies;
-    this.#sent = sent;
-    this.#passCaptcha = createCaptchaGate(dependencies.captcha, sent.body, sent.context, sent.draft);
-    this.#nextVerificationId = createVerificationIds(sent.context);
+    const { body, context, draft } = sent_find;
+    this.#sent_find = sent_find;
+    this.#passCaptcha = createCaptchaGate(dependencies.captcha, body, context, draft);
+    this.#nextVerificationId = createVerificationIds(context);
   }
 
   /** Returns the request for the next round. */
   async nextRequest(): Promise<FindRequest> {
     const { namespaces, address_classes } = this.#dependencies;
-    const { namespace_id, players, context, draft } = this.#sent;
+    const { namespace_id, players, context, draft } = this.#sent_find;
     let namespace = await requireNamespace(namespaces, namespace_id);
     let checked = this.#checked;
     if (checked?.version_id !== namespace.version_id) {
@@ -84,7 +85,7 @@ export class CheckedFind {
 
   /** Checks the find against the namespace's version: its body, the captcha, and the game's own verification. */
   async #check({ game_id, namespace_id, version_id }: NamespaceRow): Promise<CheckedSearch> {
-    const { body, context, ticket, draft } = this.#sent;
+    const { body, context, ticket, draft } = this.#sent_find;
     draft.recordSearch(version_id, body.regions);
     const choices = await listChoices(this.#dependencies, { game_id, version_id }, body);
     const search = planSearch(body, choices.modes, choices.regions);

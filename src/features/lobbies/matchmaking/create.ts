@@ -60,11 +60,11 @@ export async function create(
         address,
         client: limitedClientOf(current.namespace, address, address_classes),
       };
-      const [created] = await createPlanned([{ ...current.result, first_requests: [players] }]);
-      assert(created && created.is !== 'not_needed', 'a lobby with players is created or refused');
-      if (created.over_limit.length > 0) throw overLimit(players);
-      if (created.is === 'refused') throw created.error;
-      const seat = toSeat(created.lobby, true);
+      const [outcome] = await createPlanned([{ ...current.result, first_requests: [players] }]);
+      assert(outcome && outcome.is !== 'not_needed', 'a lobby with players is created or refused');
+      if (outcome.over_limit.length > 0) throw overLimit(players);
+      if (outcome.is === 'refused') throw outcome.error;
+      const seat = toSeat(outcome.lobby, true);
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );
@@ -74,7 +74,9 @@ function describe(namespace: NamespaceRow, body: CreateBody, { ray_id }: Request
   const { namespace_id, version_id } = namespace;
   const { game_mode, region, tags, max_players, players = 1 } = body;
   const regions = region === undefined ? undefined : [region];
-  const wanted = omitUndefined({ game_modes: [game_mode], regions, tags: tags && cutTags(tags), max_players });
-  const request = { ...wanted, players };
+  const request = {
+    ...omitUndefined({ game_modes: [game_mode], regions, tags: tags && cutTags(tags), max_players }),
+    players,
+  };
   return { kind: 'create', ray_id, namespace_id, version_id, request };
 }

@@ -1,3 +1,4 @@
+import type { RequestDeadline } from '../../../platform/http/request-deadline.ts';
 import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { CallerOf } from '../../../platform/tokens/caller.ts';
 import type { NamespaceRow } from '../../namespaces/namespaces.ts';
@@ -5,7 +6,7 @@ import type { FindBody, JoinAnswer } from '../wire.ts';
 import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
 import { CheckedFind, type CheckedFindDependencies } from './checked-find.ts';
 import { requireNamespace } from './current-version.ts';
-import type { Queue } from './queue/queue.ts';
+import type { Queue, WaitOptions } from './queue/queue.ts';
 import type { ReceiptSubject } from './receipts/receipt-draft.ts';
 import type { Receipts } from './receipts/receipts.ts';
 import { cutTags } from './request-checks.ts';
@@ -36,24 +37,30 @@ export async function find(
     async (draft) => {
       const players = createPlayerIds(body);
       const { deadline } = context;
-      const { wait_ms } = body;
-      const waiting = wait_ms === undefined ? undefined : { wait_ms, ticket: ticketOf(body), deadline };
-      const sent = { namespace_id, players, body, context, ticket: waiting?.ticket, draft };
-      const checked = new CheckedFind(dependencies, sent);
-      const seat = waiting
-        ? await queue.awaitSeat(() => checked.nextRequest(), waiting, draft)
-        : await rounds.takeSeat(await checked.nextRequest(), { draft, deadline });
+      const wait_options = toWaitOptions(body, deadline);
+      const sent_find = { namespace_id, players, body, context, ticket: wait_options?.ticket, draft };
+      const checked_find = new CheckedFind(dependencies, sent_find);
+      const seat = wait_options
+        ? await queue.awaitSeat(() => checked_find.nextRequest(), wait_options, draft)
+        : await rounds.takeSeat(await checked_find.nextRequest(), { draft, deadline });
       return await answerWhenReady(dependencies, { seat, players: { ...players, namespace_id }, deadline, draft });
     },
   );
 }
 
-const ticketOf = ({ ticket }: FindBody) => ticket?.toLowerCase() ?? crypto.randomUUID();
+/** Returns how a find waits in the queue; undefined if it does not. */
+function toWaitOptions({ wait_ms, ticket }: FindBody, deadline: RequestDeadline): WaitOptions | undefined {
+  if (wait_ms === undefined) return undefined;
+  return { wait_ms, ticket: ticket?.toLowerCase() ?? crypto.randomUUID(), deadline };
+}
 
 function describe(namespace: NamespaceRow, body: FindBody, { ray_id }: RequestContext): ReceiptSubject {
   const { namespace_id, version_id } = namespace;
   const { game_modes, regions, tags, max_players, wait_ms, players = 1 } = body;
-  const wanted = omitUndefined({ game_modes, regions, tags: tags && cutTags(tags), max_players, wait_ms });
-  const request = { ...wanted, creates: body.prevent_auto_create_lobby !== true, players };
+  const request = {
+    ...omitUndefined({ game_modes, regions, tags: tags && cutTags(tags), max_players, wait_ms }),
+    creates: body.prevent_auto_create_lobby !== true,
+    players,
+  };
   return { kind: 'find', ray_id, namespace_id, version_id, request };
 }

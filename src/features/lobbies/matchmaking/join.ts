@@ -85,7 +85,8 @@ async function checkJoin(
   const modes = await versions.gameModes({ game_id, version_id: lobby.version_id });
   const mode = modes.get(lobby.game_mode);
   checkAction(mode?.join ?? { enabled: true }, 'MATCHMAKER_JOIN_DISABLED');
-  await createCaptchaGate(captcha, body, context, draft)({ game_id, namespace_id, version_id });
+  const passCaptcha = createCaptchaGate(captcha, body, context, draft);
+  await passCaptcha({ game_id, namespace_id, version_id });
   const nextVerificationId = createVerificationIds(context);
   const subject = { game_id, namespace_id, version_id, context, nextVerificationId, draft };
   await verifyJoin(dependencies, subject, { body, mode, lobby_id: lobby.lobby_id });
@@ -100,8 +101,8 @@ async function preferStopped<Result>(
   try {
     return await work();
   } catch (refusal) {
-    const now = lobby.is_cached ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
-    throw now?.stop_ts ? lobbyStopped() : refusal;
+    const current = lobby.is_cached ? await store.selectLobby(database.queries, lobby.lobby_id) : undefined;
+    throw current?.stop_ts ? lobbyStopped() : refusal;
   }
 }
 

@@ -38,26 +38,24 @@ export interface NewLobby {
  * one that the reference API makes first. `regions`: the slugs of all regions, the best one for the client first.
  */
 export function planSearch(body: FindBody, modes: ReadonlyMap<string, GameModeSettings>, regions: string[]): Search {
-  const wanted = [...new Set(body.game_modes)].map((game_mode) => {
+  const requested_modes = [...new Set(body.game_modes)].map((game_mode) => {
     const mode = modes.get(game_mode);
     if (!mode) throw new ServiceError('MATCHMAKER_GAME_MODE_NOT_FOUND', { game_mode });
     return mode;
   });
-  if (wanted.length === 0) throw new ServiceError('MATCHMAKER_NO_GAME_MODE_PROVIDED', {});
+  if (requested_modes.length === 0) throw new ServiceError('MATCHMAKER_NO_GAME_MODE_PROVIDED', {});
   const { tags = {} } = body;
-  checkTags(tags, wanted);
-  if (body.max_players !== undefined) checkMaxPlayers(body.max_players, wanted);
-  checkParty(body, wanted);
-  const unknown = body.regions?.find((region) => !regions.includes(region));
-  if (unknown !== undefined) throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: unknown });
-  const searched = body.regions ? [...new Set(body.regions)] : recommend(regions, wanted);
-  const { mode, region } = findTarget(
-    wanted.filter((one) => holdsParty(one, body)),
-    searched,
-  );
+  checkTags(tags, requested_modes);
+  if (body.max_players !== undefined) checkMaxPlayers(body.max_players, requested_modes);
+  checkParty(body, requested_modes);
+  const unknown_region = body.regions?.find((region) => !regions.includes(region));
+  if (unknown_region !== undefined) throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: unknown_region });
+  const searched_regions = body.regions ? [...new Set(body.regions)] : recommend(regions, requested_modes);
+  const modes_for_party = requested_modes.filter((requested_mode) => holdsParty(requested_mode, body));
+  const { mode, region } = findTarget(modes_for_party, searched_regions);
   const is_creating = body.prevent_auto_create_lobby !== true;
   // A new lobby has the mode of the target. A find that creates none may get a seat in any of its modes.
-  for (const { find } of is_creating ? [mode] : wanted) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
+  for (const { find } of is_creating ? [mode] : requested_modes) checkAction(find, 'MATCHMAKER_FIND_DISABLED');
   const new_lobby = {
     game_mode: mode.name,
     region,
@@ -67,8 +65,8 @@ export function planSearch(body: FindBody, modes: ReadonlyMap<string, GameModeSe
     lobby_config: undefined,
   };
   // Modes that do not allow find are not searched, even if another one of the request does.
-  const game_modes = wanted.filter(({ find }) => find.enabled && !needsIdentity(find)).map(({ name }) => name);
-  return { game_modes, regions: searched, tags, new_lobby: is_creating ? new_lobby : undefined };
+  const game_modes = requested_modes.filter(({ find }) => find.enabled && !needsIdentity(find)).map(({ name }) => name);
+  return { game_modes, regions: searched_regions, tags, new_lobby: is_creating ? new_lobby : undefined };
 }
 
 /** Checks the lobby that a player creates, in the order of the reference API, and fills in defaults. */
@@ -103,11 +101,11 @@ export function checkCreate(
   return { game_mode, region, tags, ...maximaOf(mode, body), publicity, lobby_config };
 }
 
-function chooseRegion(wanted: string | undefined, mode: GameModeSettings, regions: string[]): string {
-  if (wanted !== undefined && !regions.includes(wanted)) {
-    throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: wanted });
+function chooseRegion(requested_region: string | undefined, mode: GameModeSettings, regions: string[]): string {
+  if (requested_region !== undefined && !regions.includes(requested_region)) {
+    throw new ServiceError('MATCHMAKER_REGION_NOT_FOUND', { region: requested_region });
   }
-  const region = wanted ?? regions.find((slug) => mode.regions.has(slug));
+  const region = requested_region ?? regions.find((slug) => mode.regions.has(slug));
   if (region === undefined) throw new ServiceError('MATCHMAKER_AUTO_CREATE_FAILED', {});
   if (mode.regions.has(region)) return region;
   throw new ServiceError('MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE', { region, game_mode: mode.name });

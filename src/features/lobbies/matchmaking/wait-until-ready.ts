@@ -41,8 +41,8 @@ export async function waitUntilReady(
   const explaining_ms = Math.min(EXPLAINING_MAX_MS, request_timeout_ms * EXPLAINING_SHARE);
   const left_ms = Math.min(deadline.ends_at - performance.now(), request_timeout_ms) - explaining_ms;
   // Counts each player as a caller, because a lobby may have more players than one caller may have waiters.
-  const waiting = { signal: deadline.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
-  const ports = await watch.until(topics.lobby(lobby_id), readPorts, waiting);
+  const wait_options = { signal: deadline.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
+  const ports = await watch.until(topics.lobby(lobby_id), readPorts, wait_options);
   if (ports || deadline.is_over) return ports;
   const lateness = await explainLateness(dependencies, lobby_id);
   if (lateness) throw lateness;

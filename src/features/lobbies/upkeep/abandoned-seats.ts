@@ -55,9 +55,9 @@ export function createAbandonedSeats({ database, clock }: { database: Database; 
           seats.map(({ player_id }) => player_id),
         );
       }
-      for (const one of asked) {
-        one.looked_at ??= asked_at;
-        if (asked_at - one.looked_at > LOOK_FOR_MS) abandoned.delete(one.player_id);
+      for (const seat of asked) {
+        seat.looked_at ??= asked_at;
+        if (asked_at - seat.looked_at > LOOK_FOR_MS) abandoned.delete(seat.player_id);
       }
       return released;
     },

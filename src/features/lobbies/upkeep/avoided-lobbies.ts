@@ -21,8 +21,8 @@ export function createAvoidedLobbies({ database, machines }: AvoidedLobbiesDepen
     /** Reads the list again. */
     async refresh(): Promise<void> {
       const node_ids = [...machines.avoided()];
-      const on_them = node_ids.length > 0 ? await selectOnMachines(database.queries, node_ids) : [];
-      ids = new Set(on_them.map(({ lobby_id }) => lobby_id));
+      const lobbies = node_ids.length > 0 ? await selectOnMachines(database.queries, node_ids) : [];
+      ids = new Set(lobbies.map(({ lobby_id }) => lobby_id));
     },
   };
 }

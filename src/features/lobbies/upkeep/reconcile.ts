@@ -86,14 +86,14 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   async function drain(): Promise<number> {
     const draining = machines.draining();
     if (draining.length === 0) return 0;
-    const idsOf = (some: typeof draining) => some.map(({ node_id }) => node_id);
+    const idsOf = (nodes: typeof draining) => nodes.map(({ node_id }) => node_id);
     const past_deadline = await store.selectOnMachines(
       database.queries,
       idsOf(draining.filter(({ is_deadline_over }) => is_deadline_over)),
     );
     const stopped = await stopAll(past_deadline, 'machine_drained');
-    const left = await store.selectOnMachines(database.queries, idsOf(draining));
-    const empty = left.filter(({ player_count }) => player_count === 0);
+    const remaining = await store.selectOnMachines(database.queries, idsOf(draining));
+    const empty = remaining.filter(({ player_count }) => player_count === 0);
     return stopped + (await stopAll(empty, 'machine_drained', { only_if_empty: true }));
   }
 
@@ -105,7 +105,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const isLost = ({ has_lost_machine }: store.LobbyOnEndingServer) => has_lost_machine;
     let corrections = await stopAll(on_ending_servers.filter(isLost), 'machine_lost');
     corrections += await stopAll(
-      on_ending_servers.filter((one) => !isLost(one)),
+      on_ending_servers.filter((lobby) => !isLost(lobby)),
       'server_ended',
     );
     corrections += await drain();

@@ -55,13 +55,13 @@ export class QueueOrder {
 
   /** Records that the plan gives the find at this place a seat in a lobby. */
   assign(place: number, key: LobbyKey): void {
-    const found = this.#waiting.find((one) => one.place === place);
-    if (found) this.#assigned.set(found, key);
+    const assigned = this.#waiting.find((find) => find.place === place);
+    if (assigned) this.#assigned.set(assigned, key);
   }
 
   /** Returns whether a find before a place has no lobby in the plan. */
   hasUnassignedBefore(place: number): boolean {
-    const first = this.#waiting.find((one) => !this.#assigned.has(one));
+    const first = this.#waiting.find((find) => !this.#assigned.has(find));
     return first !== undefined && first.place < place;
   }
 
@@ -69,12 +69,12 @@ export class QueueOrder {
   reservationBefore(place: number, lobby: LobbyForFind, key: LobbyKey): Reservation {
     const suited = this.#suited.get(key) ?? this.#listSuited(lobby, key);
     let reservation: Reservation = 'none';
-    for (const one of suited) {
-      if (one.place >= place) break;
+    for (const find of suited) {
+      if (find.place >= place) break;
       this.#comparison_count += 1;
-      const assigned = this.#assigned.get(one);
-      if (assigned === undefined) return 'reserved';
-      if (assigned !== key) reservation = 'reassigned';
+      const assigned_key = this.#assigned.get(find);
+      if (assigned_key === undefined) return 'reserved';
+      if (assigned_key !== key) reservation = 'reassigned';
     }
     return reservation;
   }
@@ -85,7 +85,7 @@ export class QueueOrder {
     let suited = this.#suited_by_kind.get(kind);
     if (!suited) {
       this.#comparison_count += this.#waiting.length;
-      suited = this.#waiting.filter((one) => suits(lobby, one));
+      suited = this.#waiting.filter((find) => suits(lobby, find));
       this.#suited_by_kind.set(kind, suited);
     }
     this.#suited.set(key, suited);

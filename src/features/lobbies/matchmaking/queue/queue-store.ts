@@ -45,11 +45,11 @@ export async function insertQueued(tx: Tx, { players_max, lease_ms, ...row }: Ne
   const { namespace_id, client, seats } = row;
   // The bump serializes arrivals, so that each sees the earlier ones and gets a higher place.
   await touch(tx, [topics.queueOf(namespace_id)]);
-  const [waiting] = await tx.execute<{ all: number; seats: number }>(sql`
+  const [totals] = await tx.execute<{ all: number; seats: number }>(sql`
     select count(*)::int as all, (coalesce(sum(seats) filter (where client = ${client}), 0))::int as seats
     from ${queuedFinds} where namespace_id = ${namespace_id}::uuid`);
-  if ((waiting?.all ?? 0) >= QUEUE_MAX) return 'queue_full';
-  if ((waiting?.seats ?? 0) + seats > players_max) return 'too_many_of_client';
+  if ((totals?.all ?? 0) >= QUEUE_MAX) return 'queue_full';
+  if ((totals?.seats ?? 0) + seats > players_max) return 'too_many_of_client';
   await tx.insert(queuedFinds).values({ ...row, lease_ts: endOfLease(lease_ms) });
   return 'waits';
 }

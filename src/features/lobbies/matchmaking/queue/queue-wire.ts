@@ -12,9 +12,9 @@ export type QueuePosition = Static<typeof QueuePosition>;
 
 export function toQueuePosition(
   ticket: string,
-  found: { position: number; length: number } | undefined,
+  place: { position: number; length: number } | undefined,
 ): QueuePosition {
-  if (!found) return { ticket, is_waiting: false };
-  const { position, length } = found;
+  if (!place) return { ticket, is_waiting: false };
+  const { position, length } = place;
   return { ticket, is_waiting: true, position, length };
 }

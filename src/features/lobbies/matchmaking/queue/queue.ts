@@ -89,13 +89,13 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
   async function readPositions(
     keys: { namespace_id: string; ticket: string }[],
   ): Promise<(QueuePosition | ServiceError)[]> {
-    const [positions, known] = await Promise.all([
+    const [positions, namespace_rows] = await Promise.all([
       store.selectQueuePositions(queries, keys),
       Promise.all(keys.map(({ namespace_id }) => namespaces.find(namespace_id))),
     ]);
     const by_key = new Map(positions.map((position) => [queueKeyOf(position), position]));
     return keys.map((key, at) =>
-      known[at]
+      namespace_rows[at]
         ? toQueuePosition(key.ticket, by_key.get(queueKeyOf(key)))
         : new ServiceError('NAMESPACE_NOT_FOUND', {}),
     );

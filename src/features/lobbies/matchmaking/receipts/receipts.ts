@@ -18,7 +18,7 @@ const GATHER_MS = 1_000;
 const RECHECK_EVERY_MS = 60_000;
 const WRITTEN_AT_ONCE_MAX = 500;
 /** Maximum number of receipts that wait to be written. Further ones are dropped. */
-const WAITING_MAX = 5_000;
+const UNWRITTEN_MAX = 5_000;
 
 export interface ReceiptsDependencies {
   database: Database;
@@ -37,7 +37,7 @@ export type Receipts = ReturnType<typeof createReceipts>;
 export function createReceipts(dependencies: ReceiptsDependencies) {
   const { database, clock, events, receipts_per_second_max } = dependencies;
   const { queries } = database;
-  let waiting: store.ReceiptRow[] = [];
+  let unwritten: store.ReceiptRow[] = [];
   let counted_second = 0;
   let count = 0;
   let wakeWriting = () => {};
@@ -48,14 +48,14 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
     if (second !== counted_second) count = 0;
     counted_second = second;
     count += 1;
-    return count <= receipts_per_second_max && waiting.length < WAITING_MAX;
+    return count <= receipts_per_second_max && unwritten.length < UNWRITTEN_MAX;
   }
 
   async function write(): Promise<number> {
-    while (waiting.length > 0) {
-      const rows = waiting.slice(0, WRITTEN_AT_ONCE_MAX);
+    while (unwritten.length > 0) {
+      const rows = unwritten.slice(0, WRITTEN_AT_ONCE_MAX);
       await store.insertReceipts(queries, rows);
-      waiting = waiting.slice(rows.length);
+      unwritten = unwritten.slice(rows.length);
     }
     return 0;
   }
@@ -70,7 +70,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   }
 
   function add(row: store.ReceiptRow): void {
-    waiting.push(row);
+    unwritten.push(row);
     wakeWriting();
   }
 
@@ -104,8 +104,8 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
       countRequest() ? keepReceipt(new KeptDraft(describe(), clock.now()), work) : work(UNKEPT_DRAFT),
     /** Returns the receipt of a request. Throws MATCHMAKER_RECEIPT_NOT_FOUND. */
     async get(namespace_id: string, ray_id: string): Promise<Receipt> {
-      const unwritten = waiting.find((row) => row.ray_id === ray_id && row.namespace_id === namespace_id);
-      const row = unwritten ?? (await store.selectReceipt(queries, namespace_id, ray_id));
+      const isNamed = (row: store.ReceiptRow) => row.ray_id === ray_id && row.namespace_id === namespace_id;
+      const row = unwritten.find(isNamed) ?? (await store.selectReceipt(queries, namespace_id, ray_id));
       if (!row) throw new ServiceError('MATCHMAKER_RECEIPT_NOT_FOUND', {});
       return toReceipt(row);
     },
@@ -118,7 +118,7 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
         name: LOOP,
         every_ms: RECHECK_EVERY_MS,
         async step() {
-          if (waiting.length > 0) await sleep(GATHER_MS, undefined, { signal });
+          if (unwritten.length > 0) await sleep(GATHER_MS, undefined, { signal });
           return await write();
         },
       });

@@ -47,7 +47,7 @@ type Proposed = Pick<RequestedSeat, 'client' | 'players_max' | 'request_number'>
  */
 export function listClients(proposed: readonly Proposed[], range_fraction: number | null): ClientLists {
   const clients = new Map<string, Omit<Proposed, 'request_number'> & { index: number; new_players: number }>();
-  const of_players = proposed.map(({ namespace_id, client: name, players_max, request_number }) => {
+  const positions = proposed.map(({ namespace_id, client: name, players_max, request_number }) => {
     const key = `${namespace_id} ${name}`;
     const index = clients.size + 1;
     const client = clients.get(key) ?? { namespace_id, client: name, players_max, index, new_players: 0 };
@@ -56,7 +56,9 @@ export function listClients(proposed: readonly Proposed[], range_fraction: numbe
     client.new_players += 1;
     return { client_index: client.index, nth_of_client: client.new_players, request_number };
   });
-  const last_of_request = new Map(of_players.map((player) => [player.request_number, player.nth_of_client]));
+  const last_of_request = new Map(
+    positions.map(({ request_number, nth_of_client }) => [request_number, nth_of_client]),
+  );
   const all = [...clients.values()];
   const ranges = all.map((client) => rangeOf(client, range_fraction));
   return {
@@ -67,9 +69,9 @@ export function listClients(proposed: readonly Proposed[], range_fraction: numbe
     lowest: ranges.map(({ lowest }) => lowest),
     highest: ranges.map(({ highest }) => highest),
     unsearched: ranges.map(({ unsearched }) => unsearched),
-    client_index: of_players.map(({ client_index }) => client_index),
-    nth_of_client: of_players.map(({ nth_of_client }) => nth_of_client),
-    through_request: of_players.map(({ request_number }) => last_of_request.get(request_number) ?? 0),
+    client_index: positions.map(({ client_index }) => client_index),
+    nth_of_client: positions.map(({ nth_of_client }) => nth_of_client),
+    through_request: positions.map(({ request_number }) => last_of_request.get(request_number) ?? 0),
   };
 }
 
@@ -93,11 +95,11 @@ function rangeOf({ players_max, new_players }: { players_max: number; new_player
  * - `is_count_exact`: false if these counts may be too high, because not all numbers were searched
  */
 export function numberPlayers(value: (name: keyof ClientLists) => SQL): SQL {
-  const of_client = sql`seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and ${HAS_NUMBER}`;
+  const is_of_client = sql`seated.namespace_id = of_client.namespace_id and seated.client = of_client.client and ${HAS_NUMBER}`;
   return sql`
     clients as materialized (
       select client_index, lowest, unsearched = 0 as is_count_exact,
-        case when unsearched > 0 and exists (select from ${players} as seated where ${of_client} and client_number > players_max)
+        case when unsearched > 0 and exists (select from ${players} as seated where ${is_of_client} and client_number > players_max)
           then ${sql.raw(String(HIGHEST))} else unsearched + coalesce(cardinality(numbers), 0) end as players_before,
         case when numbers is not null then array(
           select generate_series(lowest, lowest + cardinality(numbers) + new_players - 1) except select unnest(numbers) order by 1
@@ -109,7 +111,7 @@ export function numberPlayers(value: (name: keyof ClientLists) => SQL): SQL {
         as of_client (namespace_id, client, players_max, new_players, lowest, highest, unsearched, client_index)
       cross join lateral (
         select array_agg(client_number) as numbers from ${players} as seated
-        where ${of_client} and client_number between lowest and highest
+        where ${is_of_client} and client_number between lowest and highest
       ) as found
     ),
     numbered as (

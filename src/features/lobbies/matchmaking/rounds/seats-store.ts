@@ -245,7 +245,7 @@ async function execute(connection: DedicatedConnection, statement: SQL): Promise
   const rows = await connection.execute<Row>(statement);
   // Each row has the whole list. When no lobby took players there is one row, without a lobby.
   const accepting = rows
-    .map(({ over_limit: _of_all, lobby_index: _of_round, ...lobby }) => lobby)
+    .map(({ over_limit: _over_limit, lobby_index: _lobby_index, ...lobby }) => lobby)
     .filter(({ lobby_id }) => lobby_id !== null)
     .map((lobby) => ({ ...lobby, changed: Number(lobby.changed) }));
   return { accepting, over_limit: rows[0]?.over_limit ?? [] };
