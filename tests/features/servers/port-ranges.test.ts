@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { assignedPortsOf } from '../../../src/features/servers/rules.ts';
 import type { Observation } from '../../../src/features/servers/runtimes/runtime.ts';
+import { assignedPortsOf } from '../../../src/features/servers/server-port-rules.ts';
 import { selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerPort, ServerRow } from '../../../src/features/servers/tables.ts';
 import { makeGame } from '../../support/game.ts';

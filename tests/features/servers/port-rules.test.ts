@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'bun:test';
+import { checkServer, serviceVariables } from '../../../src/features/servers/rules.ts';
 import {
   assignPorts,
-  checkServer,
   countPorts,
   portsAt,
   portsInside,
   portVariables,
-  serviceVariables,
-} from '../../../src/features/servers/rules.ts';
+} from '../../../src/features/servers/server-port-rules.ts';
 import type { CreateServer } from '../../../src/features/servers/wire.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { refusalOf } from '../../support/refusal.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { planRestart, requestedPorts } from '../../../src/features/servers/restarts.ts';
-import { assignPorts, portsAt, portsInside } from '../../../src/features/servers/rules.ts';
+import { assignPorts, portsAt, portsInside } from '../../../src/features/servers/server-port-rules.ts';
 import type { ServerPort } from '../../../src/features/servers/tables.ts';
 
 const NOW = new Date('2026-03-01T12:00:00Z');

@@ -6,6 +6,7 @@ import type { Events } from '../../../platform/events.ts';
 import type { Builds } from '../../builds/builds.ts';
 import type { Machines } from '../../machines/machines.ts';
 import type { Logs } from '../logs/logs.ts';
+import type { Runtime, ServerResources } from '../runtimes/runtime.ts';
 import {
   assignedPortsOf,
   assignPorts,
@@ -14,8 +15,7 @@ import {
   RANGE_PORTS_MAX,
   type RelayedProtocols,
   rangePortsOf,
-} from '../rules.ts';
-import type { Runtime, ServerResources } from '../runtimes/runtime.ts';
+} from '../server-port-rules.ts';
 import * as store from '../store.ts';
 import type { PlacedServer, Room, WaitReason } from '../tables.ts';
 import { findLack, pauseBeforeTaking, reduceRoom, shareRoom, usedShareOf } from './fair-shares.ts';

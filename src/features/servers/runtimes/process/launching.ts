@@ -2,7 +2,7 @@ import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { Allowed } from '../../../../platform/containment/landlock.ts';
 import type { LaunchOrder } from '../../../../platform/containment/launcher.ts';
 import { makeSeccompFilter } from '../../../../platform/containment/seccomp-filter.ts';
-import { numbersIn } from '../../rules.ts';
+import { numbersIn } from '../../server-port-rules.ts';
 import type { ServerPort } from '../../tables.ts';
 import { createExitFile, underShim } from '../linux/exit-status.ts';
 import { MARK } from '../linux/process-trees.ts';
