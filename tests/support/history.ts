@@ -14,7 +14,7 @@ interface Ids {
 }
 
 /**
- * Writes copies of a lobby, each with a server, three players, a port, usage, an emptied piece of a log and topics. The
+ * Writes copies of a lobby, each with a server, three players, a port, usage, an emptied chunk of a log and topics. The
  * servers ended at a given time; for one of 1970 they still run.
  */
 export async function copyHistory(

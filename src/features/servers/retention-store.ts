@@ -66,7 +66,7 @@ export async function foldUsageBefore(tx: Tx, before: Date): Promise<number> {
 }
 
 /**
- * Deletes a batch of servers that ended before a given time and that no row refers to, except the emptied pieces of their
+ * Deletes a batch of servers that ended before a given time and that no row refers to, except the emptied chunks of their
  * logs, their samples and their meters, which it deletes too. The first server of a chain stays while another of it has
  * not ended, because its id is the one that developers know. Returns the namespaces of the servers; none if no such
  * server remains.

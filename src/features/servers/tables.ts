@@ -162,7 +162,7 @@ export const LOG_STREAMS = ['std_out', 'std_err'] as const;
 export type LogStream = (typeof LOG_STREAMS)[number];
 
 /**
- * The logs of servers: each row is a piece of whole lines. `ts`: when the last line was written, as near as it is
+ * The logs of servers: each row is a chunk of whole lines. `ts`: when the last line was written, as near as it is
  * known.
  */
 export const serverLogChunks = pgTable(
@@ -180,10 +180,10 @@ export const serverLogChunks = pgTable(
     earlier_lines: integer().array(),
     /** Where to continue reading the server's output, or null for its beginning. Only the runtime interprets it. */
     resume_point: text(),
-    /** The resume point of a piece that an earlier release inserted: an offset in a file. That release may still be running. */
+    /** The resume point of a chunk that an earlier release inserted: an offset in a file. That release may still be running. */
     end_offset: bigint({ mode: 'number' }).notNull().default(0),
     /**
-     * Bytes of all pieces of the log up to this one, including those that have been deleted: their lines, and what the
+     * Bytes of all chunks of the log up to this one, including those that have been deleted: their lines, and what the
      * database stores for each besides.
      */
     total_bytes: bigint({ mode: 'number' }).notNull(),
@@ -295,4 +295,4 @@ export type ServerProgram = Pick<ServerRow, 'arguments' | 'environment' | 'servi
 export type PlacedServer = Omit<ServerRow, keyof ServerProgram | 'tags'>;
 const { arguments: _a, environment: _e, service_environment: _s, tags: _t, ...placed } = getTableColumns(servers);
 export const PLACED_COLUMNS = placed;
-export type LogPieceRow = typeof serverLogChunks.$inferSelect;
+export type LogChunkRow = typeof serverLogChunks.$inferSelect;

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import type { LogName } from '../../../src/features/servers/logs/log-store.ts';
 import {
+  CHUNK_OVERHEAD_BYTES,
   createLogs,
   type Logs,
   PIECE_BYTES_MAX,
-  PIECE_OVERHEAD_BYTES,
   type ReadOutput,
 } from '../../../src/features/servers/logs/logs.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
@@ -46,10 +46,10 @@ const openLogs = (on: Database = muster.database): Logs => createLogs({ database
 async function linesOf(logs: Logs, name: LogName): Promise<string[]> {
   const lines: string[] = [];
   for (let from = 0; ; ) {
-    const piece = await logs.linesFrom(name, from);
-    if (piece.next_line === from) return lines;
-    lines.push(...textsOf(piece.lines));
-    from = piece.next_line;
+    const page = await logs.linesFrom(name, from);
+    if (page.next_line === from) return lines;
+    lines.push(...textsOf(page.lines));
+    from = page.next_line;
   }
 }
 
@@ -215,7 +215,7 @@ describe('server logs: what a server writes is kept', () => {
     expect(Buffer.from(last.lines.at(-1)?.bytes ?? []).toString()).toBe(line(count - 1));
   });
 
-  test('up to a size that counts for each piece what the database stores besides its lines', async () => {
+  test('up to a size that counts for each chunk what the database stores besides its lines', async () => {
     const { name, file, read } = await makeLog();
     const logs = openLogs();
     for (const number of [1, 2, 3]) {
@@ -225,8 +225,8 @@ describe('server logs: what a server writes is kept', () => {
     const rows = await muster.database.queries.execute<{ total_bytes: number }>(sql`
       select total_bytes::int from server_log_chunks where server_id = ${name.server_id} and stream = ${name.stream}
       order by first_line`);
-    const of_piece = '1\n'.length + PIECE_OVERHEAD_BYTES;
-    expect(rows.map(({ total_bytes }) => total_bytes)).toEqual([of_piece, 2 * of_piece, 3 * of_piece]);
+    const of_chunk = '1\n'.length + CHUNK_OVERHEAD_BYTES;
+    expect(rows.map(({ total_bytes }) => total_bytes)).toEqual([of_chunk, 2 * of_chunk, 3 * of_chunk]);
   });
 
   test('in whole lines, also if it is read in pieces after the end', async () => {
@@ -282,13 +282,13 @@ describe('server logs: what a server writes is kept', () => {
     expect(await restarted.lastLines(name)).toEqual({ lines: [], next_line: 3 });
   });
 
-  test('so that its next line is read without the pieces before it', async () => {
+  test('so that its next line is read without the chunks before it', async () => {
     const { name } = await makeLog();
     const { queries } = muster.database;
     await queries.execute(sql`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, total_bytes, content)
-      select ${name.server_id}::uuid, ${name.stream}, piece, 1, now(), piece, convert_to(E'a\\n', 'UTF8')
-      from generate_series(0, 4999) as piece`);
+      select ${name.server_id}::uuid, ${name.stream}, chunk, 1, now(), chunk, convert_to(E'a\\n', 'UTF8')
+      from generate_series(0, 4999) as chunk`);
     await queries.execute(sql`analyze server_log_chunks`);
     await using one = openDatabase(muster.database_address, 1);
     const logs = openLogs(one);

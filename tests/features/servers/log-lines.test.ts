@@ -89,7 +89,7 @@ describe('whole lines of some output', () => {
   });
 });
 
-describe('lines of a piece', () => {
+describe('lines of a chunk', () => {
   const CASES = [
     ['all of them', { skipped: 0, count: 9 }, ['a', '', 'b', 'c']],
     ['the first', { skipped: 0, count: 2 }, ['a', '']],

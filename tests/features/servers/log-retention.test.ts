@@ -13,7 +13,7 @@ import { IMMEDIATE_MS, waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;
 const DAY_MS = 24 * 3_600_000;
-const PIECES_PER_LOG = 1_000;
+const CHUNKS_PER_LOG = 1_000;
 const muster = shareService();
 let server_id: string;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await waitForEndEvent(muster, server_id);
 });
 
-/** Writes pieces of one line into the logs of as many new servers, and returns their ids. */
+/** Writes chunks of one line into the logs of as many new servers, and returns their ids. */
 async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise<string[]> {
   const rows = await muster.database.queries.execute<{ server_id: string }>(sql`
     with copied as (
@@ -34,19 +34,19 @@ async function fillLogs({ servers, ts }: { servers: number; ts: Date }): Promise
     filled as (
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
       select server_id, 'std_out', line, 1, ${ts.toISOString()}::timestamptz + line * interval '1 ms', 5 * line, 5 * line, convert_to(E'line\\n', 'utf8')
-      from copied cross join generate_series(0, ${PIECES_PER_LOG - 1}::int) as line
+      from copied cross join generate_series(0, ${CHUNKS_PER_LOG - 1}::int) as line
       returning 1
     )
     select server_id from copied where (select count(*) from filled) > 0`);
   return rows.map((row) => row.server_id);
 }
 
-/** Counts the pieces that have lines. */
-async function countPieces(server_ids: string[]): Promise<number> {
-  const [row] = await muster.database.queries.execute<{ pieces: number }>(sql`
-    select count(*)::int as pieces from server_log_chunks
+/** Counts the chunks that have lines. */
+async function countChunks(server_ids: string[]): Promise<number> {
+  const [row] = await muster.database.queries.execute<{ chunks: number }>(sql`
+    select count(*)::int as chunks from server_log_chunks
     where octet_length(content) > 0 and server_id = any(${sql.param(server_ids)}::uuid[])`);
-  return row?.pieces ?? 0;
+  return row?.chunks ?? 0;
 }
 
 /** Longer ago than logs are kept. */
@@ -58,8 +58,8 @@ describe('log retention:', () => {
     const young = await fillLogs({ servers: 1, ts: muster.clock.now() });
     // A process checks at its start, then once a minute.
     await using _ = await openTestService({}, { database_of: muster });
-    await waitFor(async () => (await countPieces(old)) === 0, 'all old pieces to be removed', IMMEDIATE_MS);
-    expect(await countPieces(young)).toBe(PIECES_PER_LOG);
+    await waitFor(async () => (await countChunks(old)) === 0, 'all old chunks to be removed', IMMEDIATE_MS);
+    expect(await countChunks(young)).toBe(CHUNKS_PER_LOG);
   }, 300_000);
 
   test('several processes share the work', async () => {
@@ -71,11 +71,11 @@ describe('log retention:', () => {
       return sum;
     };
     const counts = await Promise.all([deleteAll(), deleteAll(), deleteAll()]);
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(old.length * PIECES_PER_LOG);
-    expect(await countPieces(old)).toBe(0);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(old.length * CHUNKS_PER_LOG);
+    expect(await countChunks(old)).toBe(0);
   }, 300_000);
 
-  test('each stream of a log keeps its last piece as its resume point', async () => {
+  test('each stream of a log keeps its last chunk as its resume point', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: tooLongAgo() });
     await muster.database.queries.execute(sql`
       insert into server_log_chunks (server_id, stream, first_line, line_count, ts, end_offset, total_bytes, content)
@@ -86,39 +86,39 @@ describe('log retention:', () => {
       select stream, first_line::int from server_log_chunks where server_id = ${id} order by stream`);
     expect([...resume_points]).toEqual([
       { stream: 'std_err', first_line: 5 },
-      { stream: 'std_out', first_line: PIECES_PER_LOG - 1 },
+      { stream: 'std_out', first_line: CHUNKS_PER_LOG - 1 },
     ]);
   });
 
-  test('a piece that another transaction has locked stays, and no other', async () => {
+  test('a chunk that another transaction has locked stays, and no other', async () => {
     const [held = '', ...others] = await fillLogs({ servers: 3, ts: tooLongAgo() });
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     await muster.database.transact(async (tx) => {
       await tx.execute(sql`select from server_log_chunks where server_id = ${held} and first_line = 0 for update`);
       while ((await logs.deleteOld()) > 0);
-      expect(await countPieces(others)).toBe(0);
-      expect(await countPieces([held])).toBe(1);
+      expect(await countChunks(others)).toBe(0);
+      expect(await countChunks([held])).toBe(1);
     });
     await logs.deleteOld();
-    expect(await countPieces([held])).toBe(0);
+    expect(await countChunks([held])).toBe(0);
   }, 300_000);
 
-  test('a large piece replaces all the small ones for which it leaves no room', async () => {
+  test('a large chunk replaces all the small ones for which it leaves no room', async () => {
     const [id = ''] = await fillLogs({ servers: 1, ts: muster.clock.now() });
     const name = { server_id: id, stream: 'std_out' as const };
     const directory = await makeDataDirectory();
     const file = join(directory, 'output');
     const read = readerOf(file);
-    // Reading continues at the end offset of the last piece: five bytes for each piece before it.
-    writeFileSync(file, '\n'.repeat(5 * PIECES_PER_LOG - 5 + 8 * MIB));
+    // Reading continues at the end offset of the last chunk: five bytes for each chunk before it.
+    writeFileSync(file, '\n'.repeat(5 * CHUNKS_PER_LOG - 5 + 8 * MIB));
     const logs = createLogs({ database: muster.database, clock: muster.clock });
     while ((await logs.collect(name, read, false)).has_more);
-    expect(await countPieces([id])).toBe(PIECES_PER_LOG + (8 * MIB) / PIECE_BYTES_MAX);
+    expect(await countChunks([id])).toBe(CHUNKS_PER_LOG + (8 * MIB) / PIECE_BYTES_MAX);
     for (let round = 0; round < 2; round += 1) {
       appendFileSync(file, '\n'.repeat(8 * MIB));
       while ((await logs.collect(name, read, false)).has_more);
     }
-    expect(await countPieces([id])).toBe((16 * MIB) / PIECE_BYTES_MAX);
+    expect(await countChunks([id])).toBe((16 * MIB) / PIECE_BYTES_MAX);
     await rm(directory, { recursive: true });
   }, 300_000);
 });

@@ -107,7 +107,7 @@ describe('search in a log:', () => {
     expect((await log.readAll(searchFor('needle'), next)).next).toBe(302);
   });
 
-  test('a search reads a log of very many pieces to its end', async () => {
+  test('a search reads a log of very many chunks to its end', async () => {
     const log = await openLog();
     await log.write(['needle']);
     await muster.database.queries.execute(sql`

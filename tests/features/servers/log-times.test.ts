@@ -25,8 +25,8 @@ function agesOf(text: string, parts: [until: number, age_ms: number][], not_befo
   );
   const timed = timeLines(lines, written, { now: NOW, not_before });
   if (timed.length === 0) return [];
-  const piece = { line_count: lines.line_count, ...packTimes(timed) };
-  return timesOf(piece, { skipped: 0, count: lines.line_count }).map((ts) => NOW.getTime() - ts.getTime());
+  const chunk = { line_count: lines.line_count, ...packTimes(timed) };
+  return timesOf(chunk, { skipped: 0, count: lines.line_count }).map((ts) => NOW.getTime() - ts.getTime());
 }
 
 describe('times of log lines:', () => {
@@ -94,14 +94,14 @@ describe('times of log lines:', () => {
     expect(agesOf(text, [...parts] as [number, number][], not_before)).toEqual([...ages]);
   });
 
-  test('a stored piece has the number of its lines that were written before a given time', () => {
+  test('a stored chunk has the number of its lines that were written before a given time', () => {
     const timed = [
       { line_count: 3, ts: before(30) },
       { line_count: 2, ts: before(10) },
     ];
-    const piece = { line_count: 5, ...packTimes(timed) };
-    expect([31, 30, 29, 10, 9].map((ms) => countLinesBefore(piece, before(ms)))).toEqual([0, 0, 3, 3, 5]);
-    expect(timesOf(piece, { skipped: 2, count: 2 })).toEqual([before(30), before(10)]);
+    const chunk = { line_count: 5, ...packTimes(timed) };
+    expect([31, 30, 29, 10, 9].map((ms) => countLinesBefore(chunk, before(ms)))).toEqual([0, 0, 3, 3, 5]);
+    expect(timesOf(chunk, { skipped: 2, count: 2 })).toEqual([before(30), before(10)]);
   });
 });
 

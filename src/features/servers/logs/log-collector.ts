@@ -20,9 +20,10 @@ export interface LogSource {
 }
 
 /**
- * Returns a function that moves one round of output into the database: a piece of each log in turn, then further pieces
- * of the logs that have more, up to the bytes of a round. The next round starts with the first log that was not reached.
- * A log that cannot be read is reported, and again only after it was read. Throws failures of the database only.
+ * Returns a function that moves one round of output into the database: a piece of the output of each log, then further
+ * pieces of those that have more, up to the bytes of a round. The next round starts with the first log that was not
+ * reached. A log that cannot be read is reported, and again only after it was read. Throws failures of the database
+ * only.
  */
 export function createLogCollector(logs: Logs, events: Events): (sources: LogSource[]) => Promise<void> {
   let begin_at: LogName | undefined;
@@ -40,7 +41,7 @@ export function createLogCollector(logs: Logs, events: Events): (sources: LogSou
     const known = new Set(sources.map(({ name }) => keyOf(name)));
     unreadable = new Set([...unreadable].filter((key) => known.has(key)));
 
-    /** Moves a piece of a log. If that fails, the others go on; but if the database fails, the round ends. */
+    /** Moves a piece of output. If that fails, the others go on; but if the database fails, the round ends. */
     async function collect({ name, read }: LogSource): Promise<Collected> {
       try {
         const collected = await logs.collect(name, read, false);

@@ -22,10 +22,10 @@ export function takeLines(
   has_ended: boolean,
   marks: readonly number[] = [],
 ): TakenLines {
-  const pieces: Uint8Array[] = [];
+  const parts: Uint8Array[] = [];
   let line_count = 0;
   let line_start = 0;
-  let piece_start = 0;
+  let part_start = 0;
   const lines_until: number[] = [];
   const startLineAt = (start: number) => {
     while (start > (marks[lines_until.length] ?? Number.POSITIVE_INFINITY)) lines_until.push(line_count);
@@ -33,19 +33,19 @@ export function takeLines(
     line_start = start;
   };
   const endLineAt = (end: number) => {
-    pieces.push(output.subarray(piece_start, end), ONE_NEWLINE);
+    parts.push(output.subarray(part_start, end), ONE_NEWLINE);
     startLineAt(end);
-    piece_start = end;
+    part_start = end;
   };
   for (let index = 0; index < output.length; index += 1) {
     if (output[index] === NEWLINE) startLineAt(index + 1);
     else if (index - line_start === line_bytes_max) endLineAt(startOfCharacter(output, index));
   }
   if (has_ended && line_start < output.length) endLineAt(output.length);
-  if (piece_start < line_start) pieces.push(output.subarray(piece_start, line_start));
+  if (part_start < line_start) parts.push(output.subarray(part_start, line_start));
   while (lines_until.length < marks.length) lines_until.push(line_count);
-  const [only = new Uint8Array()] = pieces;
-  const content = pieces.length > 1 ? Buffer.concat(pieces) : only;
+  const [only = new Uint8Array()] = parts;
+  const content = parts.length > 1 ? Buffer.concat(parts) : only;
   return { content, line_count, consumed_bytes: line_start, lines_until };
 }
 
@@ -60,7 +60,7 @@ function startOfCharacter(output: Uint8Array, index: number): number {
   return isContinuation(output[start]) ? index : start;
 }
 
-/** Returns lines of a piece without their newlines: at most `count`, after the first `skipped`. */
+/** Returns lines of a chunk without their newlines: at most `count`, after the first `skipped`. */
 export function selectLines(content: Uint8Array, { skipped, count }: { skipped: number; count: number }): Uint8Array[] {
   let start = 0;
   for (let left = skipped; left > 0 && start < content.length; start += 1) if (content[start] === NEWLINE) left -= 1;
@@ -75,7 +75,7 @@ export function selectLines(content: Uint8Array, { skipped, count }: { skipped: 
 }
 
 /**
- * Returns the lines of a piece that contain a text, by their index in the piece. It takes time in proportion to the piece,
+ * Returns the lines of a chunk that contain a text, by their index in the chunk. It takes time in proportion to the chunk,
  * whatever the text is.
  */
 export function findLines(content: Uint8Array, text: string, is_case_sensitive: boolean): Map<number, Uint8Array> {

@@ -34,11 +34,11 @@ export function createLogReading({
   /** Returns the number of the first line written at a given time or later. */
   async function findLineAt(name: logStore.LogName, moment: Date): Promise<number> {
     const line = await logStore.selectEnd(queries, name, moment);
-    const pieces = await logStore.selectPageFrom(queries, name, line, {
-      pieces_max: 2,
+    const chunks = await logStore.selectPageFrom(queries, name, line, {
+      chunks_max: 2,
       bytes_max: 2 * PIECE_BYTES_MAX,
     });
-    const following = pieces.find(({ first_line }) => first_line >= line);
+    const following = chunks.find(({ first_line }) => first_line >= line);
     return following ? following.first_line + countLinesBefore(following, moment) : line;
   }
 

@@ -1,9 +1,9 @@
 import type { WrittenPart } from '../runtimes/runtime.ts';
-import type { LogPieceRow } from '../tables.ts';
+import type { LogChunkRow } from '../tables.ts';
 
 const MS_BEFORE_MAX = 2 ** 31 - 1;
 
-/** Consecutive lines of a piece that were written at one time. */
+/** Consecutive lines of a chunk that were written at one time. */
 export interface TimedLines {
   line_count: number;
   ts: Date;
@@ -34,22 +34,22 @@ export function timeLines(
   return timed;
 }
 
-/** Returns the columns for the times of a piece: the time of its last lines, and the distances of earlier ones to it. */
-export function packTimes(timed: TimedLines[]): Pick<LogPieceRow, 'ts' | 'earlier_lines'> {
+/** Returns the columns for the times of a chunk: the time of its last lines, and the distances of earlier ones to it. */
+export function packTimes(timed: TimedLines[]): Pick<LogChunkRow, 'ts' | 'earlier_lines'> {
   const last = timed.at(-1);
-  if (!last) throw new Error('a piece has lines');
+  if (!last) throw new Error('a chunk has lines');
   const earlier_lines = timed
     .slice(0, -1)
     .flatMap(({ line_count, ts }) => [line_count, Math.min(last.ts.getTime() - ts.getTime(), MS_BEFORE_MAX)]);
   return { ts: last.ts, earlier_lines: earlier_lines.length > 0 ? earlier_lines : null };
 }
 
-/** Returns the times of the lines of a stored piece. */
+/** Returns the times of the lines of a stored chunk. */
 export function unpackTimes({
   line_count,
   ts,
   earlier_lines,
-}: Pick<LogPieceRow, 'line_count' | 'ts' | 'earlier_lines'>): TimedLines[] {
+}: Pick<LogChunkRow, 'line_count' | 'ts' | 'earlier_lines'>): TimedLines[] {
   const timed: TimedLines[] = [];
   let left = line_count;
   for (let index = 0; index < (earlier_lines?.length ?? 0); index += 2) {
@@ -60,14 +60,14 @@ export function unpackTimes({
   return [...timed, { line_count: left, ts }];
 }
 
-/** Returns the times of `count` lines of a stored piece, after the first `skipped`. */
+/** Returns the times of `count` lines of a stored chunk, after the first `skipped`. */
 export function timesOf(
-  piece: Parameters<typeof unpackTimes>[0],
+  chunk: Parameters<typeof unpackTimes>[0],
   { skipped, count }: { skipped: number; count: number },
 ): Date[] {
   const times: Date[] = [];
   let before = 0;
-  for (const { line_count, ts } of unpackTimes(piece)) {
+  for (const { line_count, ts } of unpackTimes(chunk)) {
     const until = before + line_count;
     for (let line = Math.max(before, skipped); line < until && times.length < count; line += 1) times.push(ts);
     before = until;
@@ -75,9 +75,9 @@ export function timesOf(
   return times;
 }
 
-/** Returns how many lines of a stored piece were written before a given time. */
-export function countLinesBefore(piece: Parameters<typeof unpackTimes>[0], moment: Date): number {
-  return unpackTimes(piece)
+/** Returns how many lines of a stored chunk were written before a given time. */
+export function countLinesBefore(chunk: Parameters<typeof unpackTimes>[0], moment: Date): number {
+  return unpackTimes(chunk)
     .filter(({ ts }) => ts < moment)
     .reduce((count, { line_count }) => count + line_count, 0);
 }

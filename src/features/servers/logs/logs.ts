@@ -2,30 +2,30 @@ import { LRUCache } from 'lru-cache';
 import { after, type Clock } from '../../../platform/clock.ts';
 import type { Database } from '../../../platform/database/database.ts';
 import { BACKLOG_BYTES_MAX, type OutputPiece, type OutputQuery, type ResumePoint } from '../runtimes/runtime.ts';
-import type { LogPieceRow } from '../tables.ts';
+import type { LogChunkRow } from '../tables.ts';
 import { selectLines, takeLines } from './log-lines.ts';
 import type { LogName } from './log-store.ts';
 import * as store from './log-store.ts';
 import { packTimes, type TimedLines, timeLines, timesOf } from './log-times.ts';
 
-/** Maximum bytes of a piece. It bounds the work between two turns of the event loop. */
+/** Maximum bytes of output to read at a time for a chunk. It bounds the work between two turns of the event loop. */
 export const PIECE_BYTES_MAX = 256 * 1024;
-/** Bytes to keep of each log, with what the database needs for each piece. */
+/** Bytes to keep of each log, with what the database needs for each chunk. */
 const LOG_BYTES_MAX = 16 * 1024 ** 2;
-/** What the database stores of a piece besides its content: its row, and the entries in its indexes. */
-export const PIECE_OVERHEAD_BYTES = 256;
+/** What the database stores of a chunk besides its content: its row, and the entries in its indexes. */
+export const CHUNK_OVERHEAD_BYTES = 256;
 const LINE_BYTES_MAX = 16 * 1024;
 export const LINES_PER_ANSWER_MAX = 256;
 /** As long as the reference API keeps them. */
 export const LOGS_KEPT_FOR_MS = 3 * 24 * 3_600_000;
 const DELETED_AT_ONCE_MAX = 1_000;
-/** Number of oldest pieces to check when a new piece exceeds the limit of a log. */
+/** Number of oldest chunks to check when a new chunk exceeds the limit of a log. */
 const TRIMMED_AT_ONCE_MAX = 64;
 const CURSORS_MAX = 20_000;
 /** Attempts to add to a log to which other processes add. */
 const ATTEMPTS_MAX = 3;
-/** Pieces to keep in memory, and for how long after they were read. */
-const RECENT_PIECES_MAX = 32;
+/** Chunks to keep in memory, and for how long after they were read. */
+const RECENT_CHUNKS_MAX = 32;
 const RECENT_FOR_MS = 2_000;
 
 /** The position up to which a log has been read. */
@@ -81,42 +81,46 @@ export type Logs = ReturnType<typeof createLogs>;
 
 /**
  * Creates the logs of servers. Complete lines of their output move into the database, where every process can read
- * them. A piece and the position after it are one row, so no line is lost or stored twice.
+ * them. A chunk and the position after it are one row, so no line is lost or stored twice.
  */
 export function createLogs({ database, clock, isSpaceLow = async () => false }: LogsDependencies) {
   const cursors = new LRUCache<string, Cursor>({ max: CURSORS_MAX });
-  const turns = new Map<string, Promise<void>>();
-  /** The pieces that were read last, by log. They never change, except that their content is removed when it is old. */
-  const recent_pieces = new LRUCache<string, LogPieceRow>({ max: RECENT_PIECES_MAX, ttl: RECENT_FOR_MS });
+  /** The work under way on each log, which the next work on it awaits. */
+  const work_under_way = new Map<string, Promise<void>>();
+  /** The chunks that were read last, by log. They never change, except that their content is removed when it is old. */
+  const recent_chunks = new LRUCache<string, LogChunkRow>({ max: RECENT_CHUNKS_MAX, ttl: RECENT_FOR_MS });
 
-  /** Serializes the work on each log, because a piece starts where the previous one ended. */
-  async function inTurn<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
+  /** Serializes the work on each log, because a chunk starts where the previous one ended. */
+  async function withCursorLock<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
     const key = `${name.server_id} ${name.stream}`;
-    const turn = (turns.get(key) ?? Promise.resolve()).then(async () => {
+    const result = (work_under_way.get(key) ?? Promise.resolve()).then(async () => {
       const cursor = cursors.get(key) ?? (await readCursor(name));
-      // After a failure only the database knows whether the piece was added.
+      // After a failure only the database knows whether the chunk was added.
       cursors.delete(key);
-      const result = await work(cursor);
+      const done = await work(cursor);
       cursors.set(key, cursor);
-      return result;
+      return done;
     });
-    const settled = turn.then(
+    const settled = result.then(
       () => {},
       () => {},
     );
-    turns.set(key, settled);
+    work_under_way.set(key, settled);
     try {
-      return await turn;
+      return await result;
     } finally {
-      if (turns.get(key) === settled) turns.delete(key);
+      if (work_under_way.get(key) === settled) work_under_way.delete(key);
     }
   }
 
-  /** Does work in turn, and repeats it if another process has added to the log meanwhile. */
-  async function inTurnWithRetries<Result>(name: LogName, work: (cursor: Cursor) => Promise<Result>): Promise<Result> {
+  /** Does work under the lock of a log, and repeats it if another process has added to the log meanwhile. */
+  async function retryWithCursorLock<Result>(
+    name: LogName,
+    work: (cursor: Cursor) => Promise<Result>,
+  ): Promise<Result> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await inTurn(name, work);
+        return await withCursorLock(name, work);
       } catch (cause) {
         if (!(cause instanceof LogMoved) || attempt === ATTEMPTS_MAX) throw cause;
       }
@@ -124,7 +128,7 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
   }
 
   async function readCursor(name: LogName): Promise<Cursor> {
-    const last = await store.selectLastPiece(database.queries, name);
+    const last = await store.selectLastChunk(database.queries, name);
     return last
       ? { ...last, next_line: last.first_line + last.line_count, ts: last.ts }
       : { resume_point: null, next_line: 0, total_bytes: 0 };
@@ -135,9 +139,9 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     cursor: Cursor,
     { content, line_count, timed = [{ line_count, ts: clock.now() }], resume_point = cursor.resume_point }: Addition,
   ): Promise<void> {
-    const total_bytes = cursor.total_bytes + content.length + PIECE_OVERHEAD_BYTES;
+    const total_bytes = cursor.total_bytes + content.length + CHUNK_OVERHEAD_BYTES;
     const times = packTimes(timed);
-    const piece = {
+    const chunk = {
       ...name,
       first_line: cursor.next_line,
       line_count,
@@ -146,14 +150,14 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
       total_bytes,
       content,
     };
-    if (!(await store.insertPiece(database.queries, piece))) throw new LogMoved();
+    if (!(await store.insertChunk(database.queries, chunk))) throw new LogMoved();
     Object.assign(cursor, { resume_point, next_line: cursor.next_line + line_count, total_bytes, ts: times.ts });
     if (total_bytes > LOG_BYTES_MAX) await deleteBeyondLimit(name, total_bytes - LOG_BYTES_MAX);
   }
 
   async function deleteBeyondLimit(name: LogName, total_bytes: number): Promise<void> {
     const batch = { total_bytes, limit: TRIMMED_AT_ONCE_MAX };
-    while ((await store.deletePiecesUpTo(database.queries, name, batch)) === TRIMMED_AT_ONCE_MAX);
+    while ((await store.deleteChunksUpTo(database.queries, name, batch)) === TRIMMED_AT_ONCE_MAX);
   }
 
   async function movePiece(name: LogName, cursor: Cursor, read: ReadOutput, has_ended: boolean): Promise<Collected> {
@@ -187,15 +191,15 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
   return {
     /** Moves the next piece of a server's output into the database. */
     collect: (name: LogName, read: ReadOutput, has_ended: boolean): Promise<Collected> =>
-      inTurnWithRetries(name, (cursor) => movePiece(name, cursor, read, has_ended)),
+      retryWithCursorLock(name, (cursor) => movePiece(name, cursor, read, has_ended)),
     /** Adds a line that the service writes. */
     addLine: (name: LogName, text: string): Promise<void> =>
-      inTurnWithRetries(name, (cursor) => add(name, cursor, { content: Buffer.from(`${text}\n`), line_count: 1 })),
+      retryWithCursorLock(name, (cursor) => add(name, cursor, { content: Buffer.from(`${text}\n`), line_count: 1 })),
     /** Adds a line that the service writes at the end of the log. Repeating it adds nothing. */
     addLastLine: (name: LogName, text: string): Promise<void> =>
-      inTurnWithRetries(name, async (cursor) => {
+      retryWithCursorLock(name, async (cursor) => {
         const content = Buffer.from(`${text}\n`);
-        const last = await store.selectLastPiece(database.queries, name);
+        const last = await store.selectLastChunk(database.queries, name);
         if (last && content.equals(last.content)) return;
         await add(name, cursor, { content, line_count: 1 });
       }),
@@ -206,58 +210,58 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
     /** Returns the lines from a number on, as many as fit into an answer. Skips lines that are no longer kept. */
     async linesFrom(name: LogName, line: number): Promise<LogLines> {
       const key = `${name.server_id} ${name.stream}`;
-      const recent = recent_pieces.get(key);
-      // A follower of a fast log reads many pages of one piece, which has thousands of lines.
+      const recent = recent_chunks.get(key);
+      // A follower of a fast log reads many pages of one chunk, which has thousands of lines.
       if (recent && line >= recent.first_line && line + LINES_PER_ANSWER_MAX <= recent.first_line + recent.line_count) {
         const lines = linesOf(recent, { skipped: line - recent.first_line, count: LINES_PER_ANSWER_MAX });
         return { lines, next_line: line + lines.length };
       }
-      const pieces = await store.selectPiecesFrom(database.queries, name, {
+      const chunks = await store.selectChunksFrom(database.queries, name, {
         line,
         lines_wanted: LINES_PER_ANSWER_MAX,
       });
       const lines: LogLines['lines'] = [];
       let next_line = line;
-      for (const piece of pieces) {
+      for (const chunk of chunks) {
         if (lines.length === LINES_PER_ANSWER_MAX) break;
-        const { first_line, line_count } = piece;
+        const { first_line, line_count } = chunk;
         const skipped = Math.max(line - first_line, 0);
-        const fitting = linesOf(piece, { skipped, count: LINES_PER_ANSWER_MAX - lines.length });
+        const fitting = linesOf(chunk, { skipped, count: LINES_PER_ANSWER_MAX - lines.length });
         lines.push(...fitting);
         // After a gap, continues with the first line that is kept.
         next_line = first_line + (fitting.length > 0 ? skipped + fitting.length : line_count);
       }
-      const last = pieces.at(-1);
-      if (last && last.content.length > 0 && last.line_count > LINES_PER_ANSWER_MAX) recent_pieces.set(key, last);
+      const last = chunks.at(-1);
+      if (last && last.content.length > 0 && last.line_count > LINES_PER_ANSWER_MAX) recent_chunks.set(key, last);
       return { lines, next_line };
     },
     /** Returns the last lines. */
     async lastLines(name: LogName): Promise<LogLines> {
-      const pieces = await store.selectLastPieces(database.queries, name, LINES_PER_ANSWER_MAX);
-      const lines = pieces.flatMap((piece) => {
-        const skipped = Math.max(piece.line_count - LINES_PER_ANSWER_MAX, 0);
-        return linesOf(piece, { skipped, count: LINES_PER_ANSWER_MAX });
+      const chunks = await store.selectLastChunks(database.queries, name, LINES_PER_ANSWER_MAX);
+      const lines = chunks.flatMap((chunk) => {
+        const skipped = Math.max(chunk.line_count - LINES_PER_ANSWER_MAX, 0);
+        return linesOf(chunk, { skipped, count: LINES_PER_ANSWER_MAX });
       });
-      const last = pieces.at(-1);
+      const last = chunks.at(-1);
       return { lines: lines.slice(-LINES_PER_ANSWER_MAX), next_line: last ? last.first_line + last.line_count : 0 };
     },
-    /** Deletes a batch of old pieces. Returns how many; more may remain unless it is 0. */
+    /** Deletes a batch of old chunks. Returns how many; more may remain unless it is 0. */
     async deleteOld(): Promise<number> {
       const before = after(clock.now(), -LOGS_KEPT_FOR_MS);
-      const removed = await store.deletePiecesBefore(database.queries, before, DELETED_AT_ONCE_MAX);
-      if (removed > 0) recent_pieces.clear();
+      const removed = await store.deleteChunksBefore(database.queries, before, DELETED_AT_ONCE_MAX);
+      if (removed > 0) recent_chunks.clear();
       return removed;
     },
   };
 }
 
-/** Returns `count` lines of a stored piece with their times, after the first `skipped`. */
-function linesOf(piece: LogPieceRow, range: { skipped: number; count: number }): LogLines['lines'] {
-  const times = timesOf(piece, range);
-  const first = piece.first_line + range.skipped;
-  return selectLines(piece.content, range).map((bytes, index) => ({
+/** Returns `count` lines of a stored chunk with their times, after the first `skipped`. */
+function linesOf(chunk: LogChunkRow, range: { skipped: number; count: number }): LogLines['lines'] {
+  const times = timesOf(chunk, range);
+  const first = chunk.first_line + range.skipped;
+  return selectLines(chunk.content, range).map((bytes, index) => ({
     number: first + index,
     bytes,
-    ts: times[index] ?? piece.ts,
+    ts: times[index] ?? chunk.ts,
   }));
 }
