@@ -8,13 +8,13 @@ import { forEachAtOnce } from '../../platform/pacing.ts';
 import { createRounds } from '../../platform/rounds.ts';
 import { describeEnd, hasCrashed } from './end-description.ts';
 import { setEnded } from './ends-store.ts';
-import type { LogSource } from './logs/log-collector.ts';
+import { logSourcesOf } from './logs/log-collector.ts';
 import { type Logs, PIECE_BYTES_MAX } from './logs/logs.ts';
 import { planRestart } from './restarts.ts';
 import { handleOf, nextStep } from './rules.ts';
 import { BACKLOG_BYTES_MAX, type Runtime, type ServerHandle } from './runtimes/runtime.ts';
 import { selectEndRequests } from './store.ts';
-import { LOG_STREAMS, type PlacedServer } from './tables.ts';
+import type { PlacedServer } from './tables.ts';
 
 /** Maximum number of servers that are retried alone, after a step failed that was taken for all of them. */
 const ALONE_AT_ONCE_MAX = 8;
@@ -45,8 +45,16 @@ interface EndingDependencies {
 /** Reports a server whose step failed. The others go on, and it is tried again later. */
 type Fail = (server: Pick<PlacedServer, 'server_id'>, cause: unknown) => void;
 
-/** How a killed server ended. */
-type DescribeResult = { end: PlacedServer } | { failure: unknown };
+/** Is notified once of each server to kill. */
+export interface KillListener {
+  /** Called with the row of a server as soon as it is gone, with how it ended. */
+  onGone(end: PlacedServer): void;
+  /** Called with a server that could not be killed, or whose end could not be observed. It is to be tried again. */
+  onFailure(server: PlacedServer): void;
+}
+
+/** The row of a killed server with how it ended, or why that could not be observed. */
+type ObservedEnd = { end: PlacedServer } | { failure: unknown };
 
 /** The result of recording an end. */
 type RecordResult = { restarted_as: string | undefined } | { failure: unknown };
@@ -60,7 +68,7 @@ export function createEnding(dependencies: EndingDependencies) {
   const { whileHeld = (work) => work(database.queries) } = dependencies;
   const output_slots = new SlotQueue(SHARED_BY_GAMES);
   const removal_slots = new SlotQueue(SHARED_BY_GAMES);
-  const describe = createRounds({ ...RECORDS, work: describeAll });
+  const observeEnd = createRounds({ ...RECORDS, work: observeEnds });
   const record = createRounds({ ...RECORDS, work: recordAll });
 
   const failAt =
@@ -68,42 +76,37 @@ export function createEnding(dependencies: EndingDependencies) {
     ({ server_id }, cause) =>
       events.emit({ event: 'server_step_failed', server_id, step, cause });
 
-  /**
-   * Kills servers and everything that they started. Calls `onDone` with each as soon as it is gone, and its row with how it
-   * ended; with undefined if that failed and is to be tried again.
-   */
-  async function kill(
-    servers: PlacedServer[],
-    onDone: (server: PlacedServer, end: PlacedServer | undefined) => void,
-  ): Promise<void> {
+  /** Kills servers and everything that they started. Notifies `listener` of each as soon as it is gone. */
+  async function kill(servers: PlacedServer[], listener: KillListener): Promise<void> {
     const left = new Map(servers.map((server) => [server.server_id, server]));
-    const describing: Promise<void>[] = [];
-    function take(server_id: string): PlacedServer | undefined {
+    const observations: Promise<void>[] = [];
+    function removeFromLeft(server_id: string): PlacedServer | undefined {
       const server = left.get(server_id);
       left.delete(server_id);
       return server;
     }
-    const fail: Fail = ({ server_id }, cause) => {
-      const server = take(server_id);
-      if (!server) return;
+    function fail(server: PlacedServer, cause: unknown): void {
       failAt('kill')(server, cause);
-      onDone(server, undefined);
+      listener.onFailure(server);
+    }
+    const failIfLeft: Fail = ({ server_id }, cause) => {
+      const server = removeFromLeft(server_id);
+      if (server) fail(server, cause);
     };
-    async function reportGone(server: PlacedServer): Promise<void> {
-      const described = await describe(server).catch((failure: unknown): DescribeResult => ({ failure }));
-      if ('end' in described) return onDone(server, described.end);
-      failAt('kill')(server, described.failure);
-      onDone(server, undefined);
+    async function observeGone(server: PlacedServer): Promise<void> {
+      const observed = await observeEnd(server).catch((failure: unknown): ObservedEnd => ({ failure }));
+      if ('end' in observed) listener.onGone(observed.end);
+      else fail(server, observed.failure);
     }
     try {
-      await killTogether(servers.map(handleOf), fail, (server_id) => {
-        const server = take(server_id);
-        if (server) describing.push(reportGone(server));
+      await killTogether(servers.map(handleOf), failIfLeft, (server_id) => {
+        const server = removeFromLeft(server_id);
+        if (server) observations.push(observeGone(server));
       });
     } catch (cause) {
-      for (const server of left.values()) fail(server, cause);
+      for (const server of left.values()) failIfLeft(server, cause);
     }
-    await Promise.all(describing);
+    await Promise.all(observations);
   }
 
   /** Kills servers and everything that they started. Calls `onGone` with each that has ended, as soon as it has. */
@@ -115,11 +118,11 @@ export function createEnding(dependencies: EndingDependencies) {
   }
 
   /** Returns for each killed server its row with how it ended, in their order. */
-  async function describeAll(servers: PlacedServer[]): Promise<DescribeResult[]> {
-    const results = new Map<string, DescribeResult>();
-    const fail: Fail = ({ server_id }, failure) => void results.set(server_id, { failure });
+  async function observeEnds(servers: PlacedServer[]): Promise<ObservedEnd[]> {
+    const ends = new Map<string, ObservedEnd>();
+    const fail: Fail = ({ server_id }, failure) => void ends.set(server_id, { failure });
     await doTogether(servers, fail, async (some) => {
-      const observed = await runtime.observe(some.map(handleOf));
+      const observations = await runtime.observe(some.map(handleOf));
       // After that: what has ended a server is recorded before it ends, so these rows say why.
       const requests = await selectEndRequests(
         database.queries,
@@ -127,16 +130,21 @@ export function createEnding(dependencies: EndingDependencies) {
       );
       for (const row of some) {
         const server = withFailure({ ...row, ...requests.get(row.server_id) });
-        const seen = observed.get(server.server_id);
-        const next = seen && nextStep(server, seen, { now: clock.now(), was_asked: true, reported: undefined });
-        if (next?.do === 'finish') results.set(server.server_id, { end: { ...server, ...next } });
-        else fail(server, new Error(`the server was killed, but its machine reports it as ${seen?.is ?? 'unknown'}`));
+        const observation = observations.get(server.server_id);
+        const memory = { now: clock.now(), was_asked: true, reported: undefined };
+        const next = observation && nextStep(server, observation, memory);
+        if (next?.do === 'finish') {
+          ends.set(server.server_id, { end: { ...server, ...next } });
+        } else {
+          const state = observation?.is ?? 'unknown';
+          fail(server, new Error(`the server was killed, but its machine reports it as ${state}`));
+        }
       }
     });
     return servers.map(({ server_id }) => {
-      const result = results.get(server_id);
-      assert(result, 'a killed server was described, or that failed');
-      return result;
+      const end = ends.get(server_id);
+      assert(end, 'the end of a killed server was observed, or that failed');
+      return end;
     });
   }
 
@@ -204,25 +212,17 @@ export function createEnding(dependencies: EndingDependencies) {
     }
   }
 
-  function outputsOf(server: Pick<PlacedServer, 'server_id' | 'identity'>): LogSource[] {
-    const { server_id } = server;
-    return LOG_STREAMS.map((stream) => ({
-      name: { server_id, stream },
-      read: (query) => runtime.readOutput(handleOf(server), stream, query),
-    }));
-  }
-
   /** Moves one piece of each stream into the database. Returns whether there may be more. */
   async function collect(server: Pick<PlacedServer, 'server_id' | 'identity'>): Promise<boolean> {
-    const collected = await Promise.all(outputsOf(server).map(({ name, read }) => logs.collect(name, read, true)));
+    const collected = await Promise.all(
+      logSourcesOf(runtime, server).map(({ name, read }) => logs.collect(name, read, true)),
+    );
     return collected.some(({ has_more }) => has_more);
   }
 
   return {
     kill,
     finish,
-    /** Returns the output of a server, by log. */
-    outputsOf,
     /**
      * Ends servers that the database does not know, and removes their files. At the end, throws the first failure to end one.
      */

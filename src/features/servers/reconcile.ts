@@ -6,7 +6,7 @@ import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
 import { removeAbandoned } from './abandoned.ts';
 import { createEnding } from './ending.ts';
-import { createLogCollector } from './logs/log-collector.ts';
+import { createLogCollector, logSourcesOf } from './logs/log-collector.ts';
 import { shareStarts, takeInTurns } from './placement/fair-shares.ts';
 import { createPlacement, type PlacementDependencies } from './placement/placement.ts';
 import { handleOf, nextStep, type Remembered } from './rules.ts';
@@ -250,7 +250,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   function beginEnds(to_end: PlacedServer[]): number {
     if (kill_round || to_end.length === 0) return 0;
     const round = takeInTurns(to_end, ENDS_AT_ONCE_MAX);
-    const kill = ending.kill(round, onKilled).finally(loop.wake);
+    const kill = ending.kill(round, { onGone, onFailure }).finally(loop.wake);
     for (const { server_id } of round) steps_under_way.set(server_id, kill);
     kill_round = Promise.race([kill, Bun.sleep(KILL_ROUND_MS)]).finally(() => {
       kill_round = undefined;
@@ -259,11 +259,15 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     return round.length;
   }
 
-  /** Finishes a server that was killed. One without an end could not be killed, and is tried again later. */
-  function onKilled(server: PlacedServer, end: PlacedServer | undefined): void {
+  function onGone(end: PlacedServer): void {
+    steps_under_way.delete(end.server_id);
+    postponeEnd(end);
+    begin(end, 'finish', () => finish(end), loop.wake);
+  }
+
+  function onFailure(server: PlacedServer): void {
     steps_under_way.delete(server.server_id);
     postponeEnd(server);
-    if (end) begin(end, 'finish', () => finish(end), loop.wake);
   }
 
   async function finish(end: PlacedServer): Promise<void> {
@@ -281,7 +285,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   async function collectLogs(): Promise<number> {
     // Skips servers with a step under way, because the step that ends a server collects the rest of its output.
-    await collectRound(known.filter(({ server_id }) => !steps_under_way.has(server_id)).flatMap(ending.outputsOf));
+    const idle = known.filter(({ server_id }) => !steps_under_way.has(server_id));
+    await collectRound(idle.flatMap((server) => logSourcesOf(runtime, server)));
     return 0;
   }
 

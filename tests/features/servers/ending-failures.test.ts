@@ -76,7 +76,7 @@ async function makeEnding(stuck_at: Step | undefined, stuck_as?: Observation, ch
   /** Ends all of them. Returns those to try again. */
   async function endAll(): Promise<string[]> {
     const ends: PlacedServer[] = [];
-    await ending.kill(rows, (_, end) => void (end && ends.push(end)));
+    await ending.kill(rows, { onGone: (end) => void ends.push(end), onFailure() {} });
     const finished = await Promise.allSettled(ends.map(ending.finish));
     const done = ends.filter((_, index) => finished[index]?.status === 'fulfilled').map(({ server_id }) => server_id);
     return ids.filter((id) => !done.includes(id));
@@ -158,17 +158,20 @@ test('ending: a server that does not die delays no other of its round', async ()
       return new Set(idsOf(servers));
     },
   });
-  const done: string[] = [];
-  const others_done = Promise.withResolvers<void>();
-  const killing = ending.kill(rows, ({ server_id }, end) => {
-    if (end) done.push(server_id);
-    if (done.length === others.length) others_done.resolve();
+  const gone: string[] = [];
+  const others_gone = Promise.withResolvers<void>();
+  const killing = ending.kill(rows, {
+    onGone({ server_id }) {
+      gone.push(server_id);
+      if (gone.length === others.length) others_gone.resolve();
+    },
+    onFailure: ({ server_id }) => others_gone.reject(new Error(`${server_id} was not killed`)),
   });
-  await others_done.promise;
-  expect(done.toSorted()).toEqual(others.toSorted());
+  await others_gone.promise;
+  expect(gone.toSorted()).toEqual(others.toSorted());
   held.resolve();
   await killing;
-  expect(done.toSorted()).toEqual(ids.toSorted());
+  expect(gone.toSorted()).toEqual(ids.toSorted());
 }, 300_000);
 
 /** The row of a server that has run and whose end was requested, without its ids. */

@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { toServiceError } from '../../../platform/database/failures.ts';
 import type { Events } from '../../../platform/events.ts';
+import { handleOf } from '../rules.ts';
+import type { Runtime } from '../runtimes/runtime.ts';
+import { LOG_STREAMS, type PlacedServer } from '../tables.ts';
 import type { LogName } from './log-store.ts';
 import { type Collected, type Logs, PIECE_BYTES_MAX, type ReadOutput } from './logs.ts';
 
@@ -17,6 +20,18 @@ const LOGS_PER_TURN = 64;
 export interface LogSource {
   name: LogName;
   read: ReadOutput;
+}
+
+/** Returns the logs of a server, with how its runtime reads the output for each. */
+export function logSourcesOf(
+  runtime: Pick<Runtime, 'readOutput'>,
+  server: Pick<PlacedServer, 'server_id' | 'identity'>,
+): LogSource[] {
+  const { server_id } = server;
+  return LOG_STREAMS.map((stream) => ({
+    name: { server_id, stream },
+    read: (query) => runtime.readOutput(handleOf(server), stream, query),
+  }));
 }
 
 /**
