@@ -7,7 +7,7 @@ import * as store from './store.ts';
 
 const AT_ONCE_MAX = 8;
 
-interface AbandonedDependencies {
+export interface AbandonedDependencies {
   database: Database;
   events: Events;
   runtime: Pick<Runtime, 'others'>;

@@ -42,6 +42,8 @@ interface EndingDependencies {
   whileHeld?: ((work: (queries: Queries) => Promise<Map<string, string>>) => Promise<Map<string, string>>) | undefined;
 }
 
+export type Ending = ReturnType<typeof createEnding>;
+
 /** Reports a server whose step failed. The others go on, and it is tried again later. */
 type Fail = (server: Pick<PlacedServer, 'server_id'>, cause: unknown) => void;
 
@@ -131,7 +133,7 @@ export function createEnding(dependencies: EndingDependencies) {
       for (const row of some) {
         const server = withFailure({ ...row, ...requests.get(row.server_id) });
         const observation = observations.get(server.server_id);
-        const memory = { now: clock.now(), was_asked: true, reported: undefined };
+        const memory = { now: clock.now(), was_stop_requested: true, reported: undefined };
         const next = observation && nextStep(server, observation, memory);
         if (next?.do === 'finish') {
           ends.set(server.server_id, { end: { ...server, ...next } });
@@ -226,7 +228,7 @@ export function createEnding(dependencies: EndingDependencies) {
     /**
      * Ends servers that the database does not know, and removes their files. At the end, throws the first failure to end one.
      */
-    async removeLeftovers(leftovers: ServerHandle[]): Promise<void> {
+    async endLeftovers(leftovers: ServerHandle[]): Promise<void> {
       const failures: unknown[] = [];
       const fail: Fail = (server, cause) => {
         failAt('kill')(server, cause);

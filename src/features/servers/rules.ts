@@ -30,7 +30,7 @@ export type Step =
 /** What this process remembers of a server. After a restart it is empty. */
 export interface Remembered {
   /** Whether the server was asked to stop. */
-  was_asked: boolean;
+  was_stop_requested: boolean;
   /** The last reported reason why it is pending. */
   reported: string | undefined;
 }
@@ -39,12 +39,12 @@ export interface Remembered {
 export function nextStep(
   server: Pick<ServerRow, 'identity' | 'started_at' | 'destroyed_at' | 'kill_at' | 'failure'>,
   observed: Observation,
-  { now, was_asked, reported }: Remembered & { now: Date },
+  { now, was_stop_requested, reported }: Remembered & { now: Date },
 ): Step {
   const { identity, started_at, destroyed_at, kill_at, failure } = server;
   // A server that failed is ended without a timeout, also if its end was requested before.
   const is_overdue = destroyed_at !== null && (failure !== null || !kill_at || kill_at <= now);
-  const ask: Step = was_asked ? { do: 'wait' } : { do: 'stop' };
+  const ask: Step = was_stop_requested ? { do: 'wait' } : { do: 'stop' };
   switch (observed.is) {
     case 'absent': {
       if (!identity && !destroyed_at) return { do: 'start' };

@@ -90,7 +90,7 @@ test('ending: a server whose files cannot be removed delays no other', async () 
   expect(await endAll()).toEqual([]);
   expect(idsIn('server_ended').toSorted()).toEqual(ids.toSorted());
   expect(idsIn('server_step_failed')).toEqual([stuck_id]);
-  await ending.removeLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));
+  await ending.endLeftovers(rows.map(({ server_id }) => ({ server_id, identity: undefined })));
   expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
 }, 300_000);
 
@@ -110,7 +110,7 @@ test('ending: a leftover that its machine fails to kill delays no other', async 
   const { rows, stuck_id, others, ending, idsIn } = await makeEnding('kill');
   const leftovers = rows.map(({ server_id }) => ({ server_id, identity: undefined }));
   // It rejects, so that a machine that was given up takes no work before its servers have ended.
-  await expect(ending.removeLeftovers(leftovers)).rejects.toThrow();
+  await expect(ending.endLeftovers(leftovers)).rejects.toThrow();
   expect(idsIn('server_step_failed')).toEqual([stuck_id]);
   expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
 }, 300_000);
@@ -126,7 +126,7 @@ test('ending: a leftover that still runs after it was killed is reported, and ke
     remove: async (server_id) => void removed.push(server_id),
   });
   const leftovers = rows.map(({ server_id }) => ({ server_id, identity: undefined }));
-  await expect(ending.removeLeftovers(leftovers)).rejects.toThrow('processes of the server still run');
+  await expect(ending.endLeftovers(leftovers)).rejects.toThrow('processes of the server still run');
   expect(stepsOf(stuck_id)).toEqual(['kill']);
   expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());
   expect(removed.toSorted()).toEqual(others.toSorted());

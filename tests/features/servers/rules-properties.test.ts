@@ -19,7 +19,7 @@ const KILLED: Observation = { is: 'ended', exit_code: null, exit_signal: null };
 interface World {
   server: Parameters<typeof nextStep>[0];
   observed: Observation;
-  was_asked: boolean;
+  was_stop_requested: boolean;
   reported: string | undefined;
   now: Date;
   is_over: boolean;
@@ -63,7 +63,7 @@ const wanted = fc.constant({ destroyed_at: null, kill_at: null, failure: null })
 
 function worldOf(wish: fc.Arbitrary<Omit<World['server'], 'identity' | 'started_at'>>): fc.Arbitrary<World> {
   return fc
-    .record({ wish, recorded: fc.constantFrom(...RECORDED), observed: observation, was_asked: fc.boolean() })
+    .record({ wish, recorded: fc.constantFrom(...RECORDED), observed: observation, was_stop_requested: fc.boolean() })
     .map(({ wish: decided, recorded, ...seen }) => ({
       ...seen,
       reported: undefined,
@@ -111,7 +111,7 @@ function perform(
         server: { ...server, ...(step.started.is === 'running' ? running : { identity: IDENTITY }) },
       };
     case 'stop':
-      return { ...world, was_asked: true, observed: ends_when_asked ? EXITED : observed };
+      return { ...world, was_stop_requested: true, observed: ends_when_asked ? EXITED : observed };
     case 'kill':
       return { ...world, observed: KILLED };
     case 'finish':
@@ -156,7 +156,7 @@ describe('servers: from any state, the steps', () => {
         expect({ ...twice, starts: once.starts }).toEqual(once);
         if (once.is_over) return;
         // A restarted service has sent no SIGTERM yet, so it may send one more.
-        const anew = decide({ ...once, was_asked: false });
+        const anew = decide({ ...once, was_stop_requested: false });
         expect([decide(once), { do: 'stop' }]).toContainEqual(anew);
       }),
       { numRuns: 1_000 },

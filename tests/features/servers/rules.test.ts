@@ -170,18 +170,18 @@ describe('servers: the next step', () => {
   ] as const;
 
   test.each(CASES)('%s', (_, server, observed, step) => {
-    expect(nextStep(server, observed, { now: NOW, was_asked: false, reported: undefined })).toEqual(step);
+    expect(nextStep(server, observed, { now: NOW, was_stop_requested: false, reported: undefined })).toEqual(step);
   });
 
   test('sends SIGTERM once', () => {
     const ending = { ...STARTED, ...ASKED };
-    const memory = { was_asked: true, reported: undefined };
+    const memory = { was_stop_requested: true, reported: undefined };
     expect(nextStep(ending, RUNNING, { now: NOW, ...memory })).toEqual({ do: 'wait' });
     expect(nextStep(ending, RUNNING, { now: LATER, ...memory })).toEqual({ do: 'kill' });
   });
 
   test('reports a reason once, and then the next reason', () => {
-    const memory = { now: NOW, was_asked: false, reported: PENDING.reason };
+    const memory = { now: NOW, was_stop_requested: false, reported: PENDING.reason };
     expect(nextStep(ACCEPTED, PENDING, memory)).toEqual({ do: 'wait' });
     const next = { ...PENDING, reason: 'its image is unpacked' };
     expect(nextStep(ACCEPTED, next, memory)).toEqual({ do: 'report', reason: next.reason });

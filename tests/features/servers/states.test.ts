@@ -11,15 +11,22 @@ const after = (ms: number) => new Date(NOW.getTime() + ms);
 const IDENTITY = { name: 'game-7' };
 
 /** What the row of a server says, and whether this process has asked it to end. */
-const NEW = { identity: null, started_at: null, destroyed_at: null, kill_at: null, failure: null, was_asked: false };
+const NEW = {
+  identity: null,
+  started_at: null,
+  destroyed_at: null,
+  kill_at: null,
+  failure: null,
+  was_stop_requested: false,
+};
 const RUNNING = { ...NEW, identity: IDENTITY, started_at: after(-1) };
 const STATES = {
   waiting: NEW,
   starting: { ...NEW, identity: IDENTITY },
   running: RUNNING,
   ending: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1) },
-  stopping: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1), was_asked: true },
-  overdue: { ...RUNNING, destroyed_at: after(-1), kill_at: NOW, was_asked: true },
+  stopping: { ...RUNNING, destroyed_at: after(-1), kill_at: after(1), was_stop_requested: true },
+  overdue: { ...RUNNING, destroyed_at: after(-1), kill_at: NOW, was_stop_requested: true },
   failed: { ...RUNNING, destroyed_at: after(-1), failure: 'it exceeded its 8 MiB of disk' },
 };
 
@@ -47,10 +54,10 @@ function tableUnder(heading: string): string[][] {
 }
 
 function stepOf(state: string, observed: string): string {
-  const { was_asked, ...row } = STATES[state as keyof typeof STATES];
+  const { was_stop_requested, ...row } = STATES[state as keyof typeof STATES];
   const seen = OBSERVED[observed];
   if (!seen) throw new Error(`nothing is observed as "${observed}"`);
-  const step = nextStep(row, seen, { now: NOW, was_asked, reported: undefined });
+  const step = nextStep(row, seen, { now: NOW, was_stop_requested, reported: undefined });
   if (step.do !== 'finish') return step.do;
   if (step.failure?.includes('was lost')) return 'finish: lost';
   return step.exit_signal === 'SIGKILL' ? 'finish: killed' : 'finish';
