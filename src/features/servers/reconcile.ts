@@ -27,8 +27,6 @@ const EVERY_MS = 500;
 const EVERY_WITHOUT_SERVERS_MS = 5_000;
 const COLLECT_EVERY_MS = 250;
 const CLEAN_EVERY_MS = 60_000;
-/** Time before waiting servers are placed again after a failure. */
-const PLACE_AGAIN_AFTER_MS = 2_000;
 
 const NOTHING_REMEMBERED: Remembered = { was_stop_requested: false, reported: undefined };
 
@@ -90,8 +88,6 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
    * request and report is then repeated once.
    */
   const remembered_by_server = new Map<string, Remembered>();
-  /** When to place servers again after a failure, in the time of `performance.now()`. */
-  let place_again_at = 0;
 
   async function step(): Promise<number> {
     // Another process has the servers of this machine, and would see what this one does to them as faults.
@@ -101,7 +97,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const under_way_before = steps.serverIds();
     const had_servers = servers.length > 0;
     servers = await readServers();
-    const taken = await placeWaiting();
+    const taken = takes_servers ? await takeWaiting(servers) : 0;
     if (taken > 0) servers = await readServers();
     if (!had_servers && servers.length > 0) collecting.wake();
     forgetEndedElsewhere();
@@ -123,19 +119,6 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   }
 
   const readServers = () => store.selectOnMachine(database.queries, machine.node_id);
-
-  /** Takes waiting servers. Returns how many it took. A failure delays no step of the servers that the machine has. */
-  async function placeWaiting(): Promise<number> {
-    if (!takes_servers || place_again_at > performance.now()) return 0;
-    try {
-      return await takeWaiting(servers);
-    } catch (cause) {
-      place_again_at = performance.now() + PLACE_AGAIN_AFTER_MS;
-      events.emit({ event: 'servers_not_placed', cause });
-      wakeIn(PLACE_AGAIN_AFTER_MS);
-      return 0;
-    }
-  }
 
   /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
   function forgetEndedElsewhere(): void {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import {
-  pauseBeforeTaking,
   shareRoom,
   shareStarts,
   takeInTurns,
-  usedShareOf,
   type WaitingNamespace,
 } from '../../../src/features/servers/placement/fair-shares.ts';
+import { usedShareOf } from '../../../src/features/servers/placement/machine-room.ts';
+import { pauseBeforeTaking } from '../../../src/features/servers/placement/other-machines.ts';
 import type { Room } from '../../../src/features/servers/tables.ts';
 
 const NO_LIMITS: Room = {
