@@ -5,6 +5,7 @@ import type { Builds } from '../builds/builds.ts';
 import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
 import { ConcurrentStarts, type Start } from './concurrent-starts.ts';
+import { destroyWithoutLobby } from './destroy-store.ts';
 import { createEnding } from './ending.ts';
 import { KillRounds } from './kill-rounds.ts';
 import { removeLeftovers } from './leftovers.ts';
@@ -15,7 +16,7 @@ import type { Observation, Runtime } from './runtimes/runtime.ts';
 import { ServerSteps } from './server-steps.ts';
 import { StartAttempts } from './start-attempts.ts';
 import { createStarting } from './starting.ts';
-import * as store from './store.ts';
+import { selectOnMachine } from './store.ts';
 import type { PlacedServer } from './tables.ts';
 
 /**
@@ -115,10 +116,10 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const drain = machines.draining().find(({ node_id }) => node_id === machine.node_id);
     const endsWithDrain = ({ token_caller, destroyed_at }: PlacedServer) => !token_caller && !destroyed_at;
     if (!drain?.is_deadline_over || !servers.some(endsWithDrain)) return;
-    await database.transact((tx) => store.destroyWithoutLobby(tx, machine.node_id, clock.now()));
+    await database.transact((tx) => destroyWithoutLobby(tx, machine.node_id, clock.now()));
   }
 
-  const readServers = () => store.selectOnMachine(database.queries, machine.node_id);
+  const readServers = () => selectOnMachine(database.queries, machine.node_id);
 
   /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
   function forgetEndedElsewhere(): void {

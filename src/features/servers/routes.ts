@@ -38,9 +38,9 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
     params: { game_id: string; environment_id: string; server_id: string },
     query: Static<typeof wire.LogsQuery>,
   ) {
-    const wanted = wire.toLogQuery(query);
+    const log_query = wire.toLogQuery(query);
     const { server_id } = await servers.get(scopeOf(params), params.server_id);
-    return { server_id, ...wanted };
+    return { server_id, ...log_query };
   }
 
   return [
@@ -85,7 +85,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
       ({ params, query }) => {
         const { include_destroyed = false, cursor } = query;
         const filter = { tags: parseTags(query.tags_json), include_destroyed, cursor };
-        return watchState(servers.many, { ...scopeOf(params), ...filter }, (rows) => ({
+        return watchState(servers.list, { ...scopeOf(params), ...filter }, (rows) => ({
           servers: rows.map(toServer),
         }));
       },
@@ -130,7 +130,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
       ({ params: { server_id, ...environment } }) =>
-        watchState(servers.one, { ...scopeOf(environment), server_id }, (row) => ({ server: toServer(row) })),
+        watchState(servers.server, { ...scopeOf(environment), server_id }, (row) => ({ server: toServer(row) })),
     ),
     route(
       'DELETE',
@@ -163,7 +163,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
         errors: [...NOT_FOUND, 'SERVERS_SERVER_NOT_FOUND'],
       },
       ({ params: { server_id, ...environment } }) =>
-        watchState(servers.end, { ...scopeOf(environment), server_id }, wire.toServerEnd),
+        watchState(servers.serverEnd, { ...scopeOf(environment), server_id }, wire.toServerEnd),
     ),
     watched(
       `${SERVERS}/:server_id/usage`,

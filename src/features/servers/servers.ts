@@ -1,33 +1,27 @@
-import { ExponentialBackoff, handleWhen, retry } from 'cockatiel';
-import { after, type Clock } from '../../platform/clock.ts';
-import type { Database, Tx } from '../../platform/database/database.ts';
-import { isUnavailable } from '../../platform/database/failures.ts';
+import { after } from '../../platform/clock.ts';
+import type { Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
-import type { Watchable } from '../../platform/watch/views.ts';
-import type { Watch } from '../../platform/watch/watch.ts';
 import type { Builds } from '../builds/builds.ts';
 import type { Datacenters } from '../datacenters/datacenters.ts';
-import type { Machines } from '../machines/machines.ts';
 import { topics } from '../topics.ts';
-import { createCrashes } from './crashes/crashes.ts';
+import { destroyServer } from './destroy-store.ts';
 import { describeEnd, MACHINE_LOST } from './end-description.ts';
-import { createLogReading } from './logs/log-reading.ts';
 import { createLogSearch } from './logs/log-search.ts';
-import { LOGS_KEPT_FOR_MS, type Logs } from './logs/logs.ts';
+import { LOGS_KEPT_FOR_MS } from './logs/logs.ts';
 import { endWithMachine } from './lost-machine.ts';
 import { describeWait } from './placement/wait-reasons.ts';
-import { isAnyEndingUnplaced, selectWaitReason } from './placement/waiting-store.ts';
+import { selectWaitReason } from './placement/waiting-store.ts';
 import { reachServer } from './reach.ts';
 import { removeEnded } from './retention.ts';
 import type { InUse } from './retention-store.ts';
-import { createServerRows } from './rows.ts';
 import { countByStatusOn } from './rows-store.ts';
 import { checkServer } from './rules.ts';
+import { createServerViews, getServer, type ServerViewsDependencies } from './server-views.ts';
+import { createStopAll, type StopAllDependencies } from './stop-all.ts';
 import * as store from './store.ts';
 import { LOG_STREAMS, type PlacedServer, type ServerRow } from './tables.ts';
-import { createUsageReading } from './usage/usage-reading.ts';
 import { selectUsage } from './usage/usage-store.ts';
-import { type CreateServer, LAST_LINES_MAX, type ServerWithEnd } from './wire.ts';
+import type { CreateServer } from './wire.ts';
 
 export type { ServerReach } from './reach.ts';
 export { hasLostMachine, isEnding, isOnMachine, machineOf } from './store.ts';
@@ -42,20 +36,11 @@ const WAITING_MAX = 1_000;
 /** Default maximum of restarts in a row. Their pauses add up to about five minutes. */
 const RESTARTS_DEFAULT_MAX = 10;
 
-/** Time between asking and killing when ctrl-C ends all servers of a machine. */
-const STOP_ALL_WITHIN_MS = 5_000;
-
 /** How long a call of a server waits until its start is recorded: a cluster reports late that a pod runs. */
 const START_RECORDED_WITHIN_MS = 20_000;
 
-/** Repeats a step while the database cannot be used, for about 5 s. */
-const retryWhileUnavailable = retry(handleWhen(isUnavailable), {
-  maxAttempts: 8,
-  backoff: new ExponentialBackoff({ initialDelay: 100, maxDelay: 1_000 }),
-});
-
 /** The columns that are set when a server is created; the others are observed. */
-export type WantedServer = Pick<
+export type DesiredServer = Pick<
   ServerRow,
   | 'game_id'
   | 'namespace_id'
@@ -74,34 +59,25 @@ export type WantedServer = Pick<
 > &
   Partial<Pick<ServerRow, 'restarts_max'>>;
 
-export interface ServersDependencies {
-  database: Database;
-  clock: Clock;
+export interface ServersDependencies extends ServerViewsDependencies, StopAllDependencies {
   builds: Builds;
   datacenters: Datacenters;
-  logs: Logs;
-  watch: Watch;
-  machines: Pick<Machines, 'isOtherTakingServers'>;
-}
-
-/** A machine and its datacenter. */
-interface MachineIds {
-  node_id: string;
-  datacenter_id: string;
 }
 
 export type Servers = ReturnType<typeof createServers>;
 
 /** Creates the use cases of game servers: create, list, read, destroy. `reconcile.ts` converges machines to them. */
-export function createServers({ database, clock, builds, datacenters, logs, watch, machines }: ServersDependencies) {
+export function createServers(dependencies: ServersDependencies) {
+  const { database, clock, builds, datacenters, logs, watch } = dependencies;
+
   /** Returns the row of a new server. */
-  function toRow(wanted: WantedServer): ServerRow {
+  function toRow(desired: DesiredServer): ServerRow {
     const created_at = clock.now();
     // Its id has the time of its creation, so that a cursor is valid after the server was removed.
     const server_id = Bun.randomUUIDv7('hex', created_at);
-    const { restarts_max = null } = wanted;
+    const { restarts_max = null } = desired;
     return {
-      ...wanted,
+      ...desired,
       server_id,
       created_at,
       node_id: null,
@@ -124,96 +100,50 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
     };
   }
 
-  async function insert(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
-    const row = toRow(wanted);
+  async function insert(tx: Tx, desired: DesiredServer): Promise<ServerRow> {
+    const row = toRow(desired);
     await store.insertServer(tx, row);
     return row;
   }
 
   /** Inserts a server of a developer. The lobbies of a namespace have a limit of their own, so theirs are not refused. */
-  async function insertIfFewWait(tx: Tx, wanted: WantedServer): Promise<ServerRow> {
-    const row = toRow(wanted);
+  async function insertIfFewWait(tx: Tx, desired: DesiredServer): Promise<ServerRow> {
+    const row = toRow(desired);
     if (await store.insertServerIfFewWait(tx, row, WAITING_MAX)) return row;
     throw new ServiceError('SERVERS_TOO_MANY_WAITING', { waiting_max: WAITING_MAX });
   }
 
-  async function get(scope: store.ServerScope, server_id: string): Promise<ServerRow> {
-    const server = await store.selectServer(database.queries, scope, server_id);
-    if (!server) throw new ServiceError('SERVERS_SERVER_NOT_FOUND', {});
-    return server;
-  }
-
-  /** A server of an environment. Watchable. */
-  const one: Watchable<store.ServerScope & { server_id: string }, ServerRow> = {
-    topics: ({ server_id }) => [topics.server(server_id)],
-    read: ({ server_id, ...scope }) => get(scope, server_id),
-  };
-
-  /** The servers of an environment that match a filter. Watchable. */
-  const many: Watchable<store.ServerScope & store.ServerFilter, ServerRow[]> = {
-    topics: ({ namespace_id }) => [topics.serversOf(namespace_id)],
-    read: ({ game_id, namespace_id, ...filter }) =>
-      store.selectServers(database.queries, { game_id, namespace_id }, filter),
-  };
-
-  /** A server, with the last lines of its log if it has ended. Watchable. */
-  const end: Watchable<store.ServerScope & { server_id: string }, ServerWithEnd> = {
-    topics: ({ server_id }) => [topics.server(server_id)],
-    async read({ server_id, ...scope }) {
-      const row = await get(scope, server_id);
-      if (row.ended_at === null) return { row, lines: [] };
-      const of_streams = LOG_STREAMS.map(async (stream) => {
-        const { lines } = await logs.lastLines({ server_id, stream });
-        return lines.slice(-LAST_LINES_MAX).map((line) => ({ stream, ...line }));
-      });
-      return { row, lines: (await Promise.all(of_streams)).flat() };
-    },
-  };
-
-  /** Ends the servers that wait for a machine of a datacenter, unless another machine takes them. */
-  async function endWaitingServers(datacenter_id: string): Promise<void> {
-    const endSome = () =>
-      database.transact(async (tx) => {
-        if (await machines.isOtherTakingServers(tx)) return false;
-        return await store.destroyWaiting(tx, datacenter_id, clock.now());
-      });
-    while (await retryWhileUnavailable.execute(endSome));
-  }
+  const get = (scope: store.ServerScope, server_id: string) => getServer(database.queries, scope, server_id);
 
   return {
+    ...createServerViews(dependencies),
+    ...createStopAll(dependencies),
     get,
-    one,
-    end,
-    /** The servers of an environment, of which watchers see windows. Watchable. */
-    rows: createServerRows({ database }),
-    /** How servers of an environment crashed within the last hour. Watchable. */
-    crashes: createCrashes({ database, clock }),
-    many,
     /** Creates a server in another feature's transaction. The caller has checked everything. */
     createWith: insert,
     /** Checks and creates a server. A machine of the datacenter takes it later. */
-    async create(scope: store.ServerScope, wanted: CreateServer): Promise<ServerRow> {
-      const ports = checkServer(wanted);
-      const wanted_datacenter = wanted.datacenter.toLowerCase();
-      const datacenter = (await datacenters.list()).find(({ datacenter_id }) => datacenter_id === wanted_datacenter);
-      if (!datacenter) throw new ServiceError('CLUSTER_DATACENTER_NOT_FOUND', {});
-      const build = await builds.get(scope, wanted.runtime.build);
+    async create(scope: store.ServerScope, requested: CreateServer): Promise<ServerRow> {
+      const ports = checkServer(requested);
+      const datacenter_id = requested.datacenter.toLowerCase();
+      const is_known = (await datacenters.list()).some((datacenter) => datacenter.datacenter_id === datacenter_id);
+      if (!is_known) throw new ServiceError('CLUSTER_DATACENTER_NOT_FOUND', {});
+      const build = await builds.get(scope, requested.runtime.build);
       if (!build.complete_ts) throw new ServiceError('BUILDS_BUILD_NOT_COMPLETE', {});
-      const { kill_timeout, restart, restarts_max } = wanted.lifecycle ?? {};
+      const { kill_timeout, restart, restarts_max } = requested.lifecycle ?? {};
       return await database.transact((tx) =>
         insertIfFewWait(tx, {
           ...scope,
-          datacenter_id: datacenter.datacenter_id,
+          datacenter_id,
           build_id: build.build_id,
-          tags: wanted.tags,
-          arguments: wanted.runtime.arguments ?? [],
-          environment: wanted.runtime.environment ?? {},
+          tags: requested.tags,
+          arguments: requested.runtime.arguments ?? [],
+          environment: requested.runtime.environment ?? {},
           service_environment: {},
           token_caller: null,
-          network_mode: wanted.network.mode ?? 'bridge',
+          network_mode: requested.network.mode ?? 'bridge',
           ports,
-          cpu: wanted.resources.cpu,
-          memory: wanted.resources.memory,
+          cpu: requested.resources.cpu,
+          memory: requested.resources.memory,
           kill_timeout_ms: kill_timeout ?? KILL_TIMEOUT_DEFAULT_MS,
           restarts_max: restart === 'on_crash' ? (restarts_max ?? RESTARTS_DEFAULT_MAX) : null,
         }),
@@ -225,38 +155,13 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
      */
     async destroy(scope: store.ServerScope, server_id: string, override_kill_timeout_ms?: number): Promise<void> {
       const how = { now: clock.now(), override_kill_timeout_ms };
-      const server = await database.transact((tx) => store.destroyServer(tx, scope, server_id, how));
+      const server = await database.transact((tx) => destroyServer(tx, scope, server_id, how));
       if (!server) throw new ServiceError('SERVERS_SERVER_NOT_FOUND', {});
     },
     /** Requests the end of a server in another feature's transaction. */
     async destroyWith(tx: Tx, scope: store.ServerScope, server_id: string): Promise<void> {
-      await store.destroyServer(tx, scope, server_id, { now: clock.now(), override_kill_timeout_ms: undefined });
+      await destroyServer(tx, scope, server_id, { now: clock.now(), override_kill_timeout_ms: undefined });
     },
-    /**
-     * Ends all servers of a machine, and those that wait for it because no other machine of its datacenter takes servers.
-     * Waits a few seconds at most until they have ended.
-     */
-    async stopAllOf({ node_id, datacenter_id }: MachineIds): Promise<void> {
-      const now = clock.now();
-      const deadline = after(now, STOP_ALL_WITHIN_MS);
-      await retryWhileUnavailable.execute(() =>
-        database.transact((tx) => store.destroyAllOf(tx, node_id, now, deadline)),
-      );
-      await endWaitingServers(datacenter_id);
-      const haveEnded = async () => {
-        const on_machine = await store.selectOnMachine(database.queries, node_id);
-        // Servers that the machine has taken since then do not count.
-        const is_any_left = on_machine.some(({ destroyed_at }) => destroyed_at !== null);
-        return is_any_left || (await isAnyEndingUnplaced(database.queries, datacenter_id)) ? undefined : true;
-      };
-      const waiting = { signal: AbortSignal.timeout(2 * STOP_ALL_WITHIN_MS), caller_key: 'stop' };
-      const are_gone = await watch.until(topics.serversEnding(), haveEnded, {
-        ...waiting,
-        timeout_ms: 2 * STOP_ALL_WITHIN_MS,
-      });
-      if (!are_gone) throw new Error('some game servers still run; the next start of the service ends them');
-    },
-    endWaitingServers,
     /** Records the end of all servers of a machine that is declared lost. Returns how many. */
     endWithLostMachine: (tx: Tx, node_id: string): Promise<number> =>
       endWithMachine(tx, node_id, { failure: MACHINE_LOST, now: clock.now() }),
@@ -281,8 +186,8 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
         return started_at !== null || are_reachable ? ports : undefined;
       };
       const timeout_ms = START_RECORDED_WITHIN_MS;
-      const waiting = { signal: AbortSignal.timeout(timeout_ms), caller_key: `server:${server_id}`, timeout_ms };
-      const ports = (await read()) ?? (await watch.until(topics.server(server_id), read, waiting));
+      const wait_options = { signal: AbortSignal.timeout(timeout_ms), caller_key: `server:${server_id}`, timeout_ms };
+      const ports = (await read()) ?? (await watch.until(topics.server(server_id), read, wait_options));
       if (!ports) throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id });
       return ports;
     },
@@ -315,26 +220,22 @@ export function createServers({ database, clock, builds, datacenters, logs, watc
       return reason && describeWait(reason);
     },
     /** Returns which of the servers have run on these machines since before a given time, and are not ending. */
-    async selectRunningOn(wanted: store.RunningOn): Promise<Set<string>> {
-      return new Set(await store.selectRunningOn(database.queries, wanted));
+    async selectRunningOn(running: store.RunningOn): Promise<Set<string>> {
+      return new Set(await store.selectRunningOn(database.queries, running));
     },
     /** Returns the last lines of each stream of a server, as text. */
     async lastLinesOf(server_id: string, count: number): Promise<string[]> {
-      const of_streams = LOG_STREAMS.map(async (stream) => {
+      const lines_by_stream = LOG_STREAMS.map(async (stream) => {
         const { lines } = await logs.lastLines({ server_id, stream });
         return lines.slice(-count).map(({ bytes }) => Buffer.from(bytes).toString());
       });
-      return (await Promise.all(of_streams)).flat();
+      return (await Promise.all(lines_by_stream)).flat();
     },
     /** Adds a line that the service writes to the log of a server on this machine. */
     addLogLine: (server_id: string, text: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] ${text}`),
-    /** One stream of a server's log. Watchable. */
-    log: createLogReading({ database, logs }),
     /** Searches a stream of a server's log, page by page, from its end. */
     searchLog: createLogSearch(database).searchBack,
-    /** What a server uses, minute by minute. Watchable. */
-    usage: createUsageReading({ database, clock }),
   };
 }
 

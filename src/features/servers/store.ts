@@ -1,4 +1,4 @@
-import { and, asc, type Column, desc, eq, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, type Column, desc, eq, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { timestamptz, toMoment } from '../../platform/database/moments.ts';
 import { touch } from '../../platform/watch/versions.ts';
@@ -9,7 +9,6 @@ import {
   type PlacedServer,
   type ServerProgram,
   type ServerRow,
-  serverPorts,
   servers,
 } from './tables.ts';
 
@@ -44,7 +43,6 @@ const PAGE_WITH_DESTROYED_MAX = 64;
 const PAGE_BYTES_MAX = 8 * 1_024 ** 2;
 /** Rows that are read at one time. */
 const BATCH_MAX = 64;
-const WAITING_MAX = 10_000;
 
 export async function insertServer(tx: Tx, row: ServerRow): Promise<void> {
   await touch(tx, [...topicsOf(row), topics.work(row.datacenter_id)]);
@@ -79,7 +77,7 @@ export async function selectServer(
   const [row] = await queries
     .select()
     .from(servers)
-    .where(and(within(scope), eq(servers.server_id, server_id)));
+    .where(and(isWithin(scope), eq(servers.server_id, server_id)));
   return row;
 }
 
@@ -144,7 +142,7 @@ async function selectBatch(
   count_max: number,
 ): Promise<ServerRow[]> {
   const { cursor = '' } = filter;
-  const known = sql`select ${servers.created_at} from ${servers} where ${and(within(scope), eq(servers.server_id, cursor))}`;
+  const known = sql`select ${servers.created_at} from ${servers} where ${and(isWithin(scope), eq(servers.server_id, cursor))}`;
   const creation = creationOf(cursor);
   const created_at = sql`coalesce((${known}), ${creation ? timestamptz(creation) : sql`null::timestamptz`})`;
   return await queries
@@ -152,7 +150,7 @@ async function selectBatch(
     .from(servers)
     .where(
       and(
-        within(scope),
+        isWithin(scope),
         sql`${servers.tags} @> ${JSON.stringify(filter.tags)}::jsonb`,
         // The second condition follows from the first, and lets the index of servers that have not ended be used.
         ...(filter.include_destroyed ? [] : [isNull(servers.destroyed_at), isNull(servers.ended_at)]),
@@ -163,111 +161,6 @@ async function selectBatch(
     )
     .orderBy(desc(servers.created_at), desc(servers.server_id))
     .limit(count_max);
-}
-
-/**
- * Marks a server to be ended, or if it was restarted, the last one of its chain. `override_kill_timeout_ms` replaces the
- * timeout of the server; for a server that is marked already, it can only shorten the time that is left. Returns the server,
- * or undefined if there is none.
- */
-export async function destroyServer(
-  tx: Tx,
-  scope: ServerScope,
-  server_id: string,
-  { now, override_kill_timeout_ms }: { now: Date; override_kill_timeout_ms: number | undefined },
-): Promise<ServerRow | undefined> {
-  const named = await selectServer(tx, scope, server_id);
-  const open_of_chain = named?.restarted_as ? await selectOpenOfChain(tx, scope, named) : undefined;
-  const known = open_of_chain ?? named;
-  const is_decided = known?.destroyed_at && override_kill_timeout_ms === undefined;
-  if (!known || known.ended_at || is_decided) return known;
-  await touch(tx, [...topicsOf(known), topics.serversEnding(), topics.work(known.datacenter_id)]);
-  const kill_at = timestamptz(new Date(now.getTime() + (override_kill_timeout_ms ?? known.kill_timeout_ms)));
-  const { destroyed_at } = servers;
-  const [row] = await tx
-    .update(servers)
-    .set({
-      destroyed_at: sql`coalesce(${destroyed_at}, ${timestamptz(now)})`,
-      kill_at: sql`case when ${destroyed_at} is null then ${kill_at} else least(${servers.kill_at}, ${kill_at}) end`,
-    })
-    // A server that failed needs no `kill_at`, because it is ended without a timeout.
-    .where(and(eq(servers.server_id, known.server_id), or(isNull(destroyed_at), isNotNull(servers.kill_at))))
-    .returning();
-  if (row) return row;
-  const ended = await selectServer(tx, scope, known.server_id);
-  if (!ended?.restarted_as) return ended;
-  // It was restarted meanwhile. The restart cannot end before this transaction, which has locked a topic of each end. Its own
-  // topics are locked out of order, so a deadlock with a request to end the restart is possible: one of them is repeated.
-  return await destroyServer(tx, scope, ended.restarted_as, { now, override_kill_timeout_ms });
-}
-
-/** Returns the server of a chain that has not ended; undefined if there is none. */
-async function selectOpenOfChain(
-  queries: Queries,
-  scope: ServerScope,
-  { chain_id }: Pick<ServerRow, 'chain_id'>,
-): Promise<ServerRow | undefined> {
-  if (chain_id === null) return undefined;
-  const is_open = and(within(scope), eq(servers.chain_id, chain_id), isNull(servers.ended_at));
-  const [row] = await queries.select().from(servers).where(is_open).limit(1);
-  return row;
-}
-
-/** Marks all servers of a machine to be ended, by `kill_at` at the latest. */
-export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
-  const on_machine = await selectOnMachine(tx, node_id);
-  const work_topics = on_machine.map(({ datacenter_id }) => topics.work(datacenter_id));
-  await touch(tx, [...on_machine.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
-  await tx
-    .update(servers)
-    .set({
-      destroyed_at: sql`coalesce(${servers.destroyed_at}, ${timestamptz(now)})`,
-      kill_at: sql`least(${servers.kill_at}, ${timestamptz(kill_at)})`,
-    })
-    .where(and(eq(servers.node_id, node_id), isNull(servers.ended_at)));
-}
-
-/**
- * Marks servers that wait for a machine of a datacenter to be ended, those first that have waited longest. Returns whether
- * more may remain.
- */
-export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): Promise<boolean> {
-  const is_waiting = and(
-    eq(servers.datacenter_id, datacenter_id),
-    isNull(servers.node_id),
-    isNull(servers.destroyed_at),
-  );
-  const waiting = await tx
-    .select({ server_id: servers.server_id, namespace_id: servers.namespace_id })
-    .from(servers)
-    .where(is_waiting)
-    .orderBy(asc(servers.created_at))
-    .limit(WAITING_MAX);
-  if (waiting.length === 0) return false;
-  await touch(tx, [...waiting.flatMap(topicsOf), topics.serversEnding(), topics.work(datacenter_id)]);
-  const server_ids = waiting.map(({ server_id }) => server_id);
-  await tx
-    .update(servers)
-    .set({ destroyed_at: now, kill_at: now })
-    .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, is_waiting));
-  return waiting.length === WAITING_MAX;
-}
-
-/** Marks those servers of a machine to be ended that no lobby has, each within its own timeout. Returns how many. */
-export async function destroyWithoutLobby(tx: Tx, node_id: string, now: Date): Promise<number> {
-  const on_machine = (await selectOnMachine(tx, node_id)).filter((one) => !one.token_caller && !one.destroyed_at);
-  if (on_machine.length === 0) return 0;
-  const work_topics = on_machine.map(({ datacenter_id }) => topics.work(datacenter_id));
-  await touch(tx, [...on_machine.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
-  const server_ids = on_machine.map(({ server_id }) => server_id);
-  await tx
-    .update(servers)
-    .set({
-      destroyed_at: timestamptz(now),
-      kill_at: sql`${timestamptz(now)} + ${servers.kill_timeout_ms} * interval '1 ms'`,
-    })
-    .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, isNull(servers.destroyed_at)));
-  return on_machine.length;
 }
 
 /** Returns a condition: the server in a column of another table has ended with its machine. */
@@ -440,42 +333,8 @@ export async function setFailed(tx: Tx, server: NamedInDatacenter, failure: stri
     .where(isNotEnded(server_id));
 }
 
-/** Returns the ports of a machine that are in use, or were released after `released_before`. */
-export async function selectUnavailablePorts(
-  queries: Queries,
-  node_id: string,
-  released_before: Date,
-): Promise<Set<number>> {
-  const rows = await queries
-    .select({ port: serverPorts.port })
-    .from(serverPorts)
-    .where(
-      and(
-        eq(serverPorts.node_id, node_id),
-        or(isNull(serverPorts.release_ts), sql`${serverPorts.release_ts} > ${timestamptz(released_before)}`),
-      ),
-    );
-  return new Set(rows.map(({ port }) => port));
-}
-
-/** Reserves ports for a server. Returns false, with some of them reserved, if one is not free; the caller rolls back. */
-export async function reservePorts(
-  tx: Tx,
-  owner: { node_id: string; server_id: string },
-  ports: number[],
-  released_before: Date,
-): Promise<boolean> {
-  if (ports.length === 0) return true;
-  const reserved = await tx.execute(sql`
-    insert into ${serverPorts} (node_id, port, server_id)
-    select ${owner.node_id}::uuid, port, ${owner.server_id}::uuid from unnest(${sql.param(ports)}::int[]) as port
-    on conflict (node_id, port) do update set server_id = excluded.server_id, release_ts = null
-      where ${serverPorts.release_ts} <= ${timestamptz(released_before)}
-    returning port`);
-  return reserved.length === ports.length;
-}
-
-function within({ game_id, namespace_id }: ServerScope) {
+/** Returns a condition: a server is in an environment. */
+export function isWithin({ game_id, namespace_id }: ServerScope) {
   return and(eq(servers.game_id, game_id), eq(servers.namespace_id, namespace_id));
 }
 

@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { destroyServer } from '../../../src/features/servers/destroy-store.ts';
 import { setEnded } from '../../../src/features/servers/ends-store.ts';
 import { endWithMachine } from '../../../src/features/servers/lost-machine.ts';
 import { planRestart } from '../../../src/features/servers/restarts.ts';
-import { assignServer, destroyServer, insertServer, selectServerById } from '../../../src/features/servers/store.ts';
+import { assignServer, insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { signalProcess } from '../../../src/platform/system/processes.ts';

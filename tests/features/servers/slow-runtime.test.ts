@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { destroyServer } from '../../../src/features/servers/destroy-store.ts';
 import { createLogs, type Logs } from '../../../src/features/servers/logs/logs.ts';
 import { startReconciling } from '../../../src/features/servers/reconcile.ts';
-import { destroyServer, insertServer, selectServerById } from '../../../src/features/servers/store.ts';
+import { insertServer, selectServerById } from '../../../src/features/servers/store.ts';
 import type { ServerRow } from '../../../src/features/servers/tables.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';

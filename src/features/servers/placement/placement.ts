@@ -7,13 +7,14 @@ import type { Machines } from '../../machines/machines.ts';
 import type { Logs } from '../logs/logs.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
 import { assignedPortsOf, assignPorts, countPorts, portsAt } from '../server-port-rules.ts';
-import * as store from '../store.ts';
+import { assignServer } from '../store.ts';
 import type { PlacedServer, Room, WaitReason } from '../tables.ts';
 import { shareRoom } from './fair-shares.ts';
 import { findFreePorts } from './free-ports.ts';
 import { findLack, type MachineLimits, MachineRoom, portsAssignedTo, reduceRoom, usedShareOf } from './machine-room.ts';
 import { NextRounds } from './next-rounds.ts';
 import { OtherMachines } from './other-machines.ts';
+import * as portsStore from './ports-store.ts';
 import { createWaitReasons } from './wait-reasons.ts';
 import * as waitingStore from './waiting-store.ts';
 
@@ -118,7 +119,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     running: PlacedServer[],
     released_before: Date,
   ): Promise<Set<number>> {
-    const reserved = await store.selectUnavailablePorts(connection, machine.node_id, released_before);
+    const reserved = await portsStore.selectUnavailablePorts(connection, machine.node_id, released_before);
     return reserved.union(machine_room.portsInRanges(running));
   }
 
@@ -183,7 +184,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
         if (!destroyed_at) left = reduceRoom(left, needs);
         for (const port of assignedPortsOf(ports)) assigned_ports.add(port);
         for (const port of machine_room.portsInRanges([{ ports }])) unavailable_ports.add(port);
-        await store.assignServer(tx, server_id, { node_id: machine.node_id, ports: withAddress(server_id, ports) });
+        await assignServer(tx, server_id, { node_id: machine.node_id, ports: withAddress(server_id, ports) });
         assigned.count += 1;
       }
       return assigned;
@@ -235,7 +236,7 @@ async function reservePorts(
   const free = await findFreePorts(server_ports, unavailable_ports, countPorts(ports, relayed));
   if (!free) return undefined;
   for (const port of free) unavailable_ports.add(port);
-  const are_reserved = await store.reservePorts(tx, { node_id, server_id }, free, released_before);
+  const are_reserved = await portsStore.reservePorts(tx, { node_id, server_id }, free, released_before);
   assert(are_reserved, 'ports that no server has can be reserved');
   return assignPorts(ports, free, relayed);
 }
