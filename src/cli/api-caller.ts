@@ -1,4 +1,4 @@
-import { EXIT, Failure } from './failure.ts';
+import { EXIT, Failure } from '../terminal/failure.ts';
 import { pause } from './pause.ts';
 
 /** How many times a read is tried, because its first failures may be temporary. */

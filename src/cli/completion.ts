@@ -1,8 +1,8 @@
 import tab from '@bomb.sh/tab/commander';
 import type { Command } from 'commander';
+import { printable } from '../terminal/terminal.ts';
 import { paths } from './paths.ts';
 import { Session, type SharedOptions } from './session.ts';
-import { printable } from './terminal.ts';
 
 /** How long the shell may wait for the service after a press of the tab key. */
 const VALUES_WITHIN_MS = 300;

@@ -1,4 +1,4 @@
-import { EXIT, Failure } from './failure.ts';
+import { EXIT, Failure } from '../terminal/failure.ts';
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** The longest duration of an option: `AbortSignal.timeout` throws for numbers that are not safe integers. */

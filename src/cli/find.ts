@@ -1,6 +1,6 @@
 import { ANSWER_WITHIN_MS } from '../shared/request-time.ts';
+import { Failure } from '../terminal/failure.ts';
 import type { ApiCaller } from './api-caller.ts';
-import { Failure } from './failure.ts';
 import { paths } from './paths.ts';
 import type { Scope, Session } from './session.ts';
 

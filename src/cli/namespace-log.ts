@@ -1,5 +1,5 @@
+import { Failure, isFinal } from '../terminal/failure.ts';
 import { readNewestServers, type Server } from './commands/servers.ts';
-import { Failure, isFinal } from './failure.ts';
 import { paths } from './paths.ts';
 import { followLog, type LogLine, mayHaveEarlierLines, readLog, type ServerEnd } from './server-log.ts';
 import type { Scope, Session } from './session.ts';

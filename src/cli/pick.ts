@@ -1,4 +1,4 @@
-import { EXIT, Failure } from './failure.ts';
+import { EXIT, Failure } from '../terminal/failure.ts';
 
 /** Returns the entry of a list whose id begins or ends with a text. Throws Failure unless there is exactly one. */
 export function pick<One>(list: readonly One[], given: string, idOf: (one: One) => string, what: string): One {

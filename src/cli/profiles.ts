@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { EXIT, Failure } from '../terminal/failure.ts';
 import { environment } from './environment.ts';
-import { EXIT, Failure } from './failure.ts';
 
 /** The service that commands talk to, and their game and namespace without options. */
 export interface Profile {

@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { EXIT, Failure, toFailure } from './failure.ts';
-import { terminal } from './terminal.ts';
+import { EXIT, Failure, toFailure } from '../terminal/failure.ts';
+import { terminal } from '../terminal/terminal.ts';
 
 /** The headings of the groups of commands, in the order of the help. */
 export const GROUPS = {

@@ -1,5 +1,5 @@
 import { SingleBar } from 'cli-progress';
-import { showBytes } from './bytes.ts';
+import { showBytes } from '../terminal/bytes.ts';
 
 /** How far an upload is, on stderr; nothing without a terminal. Disposing removes it. */
 export interface ProgressBar extends Disposable {

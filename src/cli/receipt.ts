@@ -1,5 +1,5 @@
 import { PASSED_OVER } from '../shared/receipt-texts.ts';
-import { counted, shortId } from './terminal.ts';
+import { counted, shortId } from '../terminal/terminal.ts';
 
 /** The receipt of a request for seats, as far as it is shown. */
 export interface Receipt {

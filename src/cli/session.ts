@@ -1,10 +1,10 @@
+import { EXIT, Failure } from '../terminal/failure.ts';
+import { type Output, terminal } from '../terminal/terminal.ts';
 import { ApiCaller } from './api-caller.ts';
 import { environment } from './environment.ts';
-import { EXIT, Failure } from './failure.ts';
 import { readLocalTokens } from './local-service.ts';
 import { readProfiles, readToken } from './profiles.ts';
 import { readGameName } from './project/project-file.ts';
-import { type Output, terminal } from './terminal.ts';
 
 /** Options of every command that talks to a service. */
 export interface SharedOptions {

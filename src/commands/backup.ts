@@ -1,8 +1,5 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { showBytes } from '../cli/bytes.ts';
-import { openProgress, type Progress } from '../cli/progress-line.ts';
-import { terminal } from '../cli/terminal.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { KEPT_UPLOADS, type KeptUpload, selectKeptObjects } from '../features/uploads/kept-objects.ts';
@@ -19,6 +16,9 @@ import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { MARKS_FOLDER } from '../platform/objects/storage-mark.ts';
 import { VERSION } from '../platform/version.ts';
+import { showBytes } from '../terminal/bytes.ts';
+import { openProgress, type Progress } from '../terminal/progress-line.ts';
+import { terminal } from '../terminal/terminal.ts';
 import type { CommandOutput } from './command-output.ts';
 import { asReadError, readIfThere } from './data-directory-files.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';

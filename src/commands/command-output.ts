@@ -1,4 +1,4 @@
-import { terminal } from '../cli/terminal.ts';
+import { terminal } from '../terminal/terminal.ts';
 
 /** Where a command of this machine writes what it did: a sentence or, with `--json`, one object. */
 export interface CommandOutput {

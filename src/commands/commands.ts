@@ -1,7 +1,7 @@
-import { EXIT } from '../cli/failure.ts';
 import { DEV_SERVICE_COMMAND } from '../cli/muster-command.ts';
 import { whyNoServiceHere } from '../cli/no-service-here.ts';
 import { POD_COMMANDS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
+import { EXIT } from '../terminal/failure.ts';
 import { type CommandOutput, createOutput } from './command-output.ts';
 
 /** Runs the throwaway service of `muster test`, and is used by it only. */

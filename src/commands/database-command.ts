@@ -1,8 +1,8 @@
-import { EXIT } from '../cli/failure.ts';
-import { createStopSignal } from '../cli/stop-signals.ts';
-import { terminal } from '../cli/terminal.ts';
 import { describeUnavailability } from '../platform/database/failures.ts';
 import { ServiceError, StartError } from '../platform/errors.ts';
+import { EXIT } from '../terminal/failure.ts';
+import { createStopSignal } from '../terminal/stop-signals.ts';
+import { terminal } from '../terminal/terminal.ts';
 import type { CommandOutput } from './command-output.ts';
 
 /** Says why a command does nothing yet, if another process holds the lock that it needs. */

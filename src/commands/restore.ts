@@ -1,7 +1,5 @@
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { openProgress, percent } from '../cli/progress-line.ts';
-import { terminal } from '../cli/terminal.ts';
 import { type Config, takeConfig } from '../config.ts';
 import { AUTHORITY_FILES } from '../features/certificates/local-authority.ts';
 import { RESTORED_REST_MS, SET_ALL_RESTING } from '../features/machines/store.ts';
@@ -21,6 +19,8 @@ import type { Objects } from '../platform/objects/objects.ts';
 import { openS3Objects } from '../platform/objects/s3.ts';
 import { createDiskSpace } from '../platform/system/disk-space.ts';
 import { hasErrorCode } from '../platform/system/system-errors.ts';
+import { openProgress, percent } from '../terminal/progress-line.ts';
+import { terminal } from '../terminal/terminal.ts';
 import type { CommandOutput } from './command-output.ts';
 import { readIfThere } from './data-directory-files.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';

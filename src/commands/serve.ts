@@ -1,10 +1,10 @@
-import { EXIT } from '../cli/failure.ts';
-import { listenForStop, type StopSignal } from '../cli/stop-signals.ts';
 import { type Config, ignoreHttpProxy, takeConfig } from '../config.ts';
 import { createLog } from '../platform/events.ts';
 import { type KeptEvents, keepEvents } from '../platform/kept-events.ts';
 import { VERSION } from '../platform/version.ts';
 import { openService, type Service } from '../service.ts';
+import { EXIT } from '../terminal/failure.ts';
+import { listenForStop, type StopSignal } from '../terminal/stop-signals.ts';
 import { closeInTime } from './closing.ts';
 import { allowMoreFetches } from './more-fetches.ts';
 import { stopServers } from './stop-servers.ts';

@@ -1,8 +1,8 @@
-import { EXIT } from '../cli/failure.ts';
-import { counted } from '../cli/terminal.ts';
 import { takeConfig } from '../config.ts';
 import { readUpgrade } from '../platform/database/migrate.ts';
 import { VERSION } from '../platform/version.ts';
+import { EXIT } from '../terminal/failure.ts';
+import { counted } from '../terminal/terminal.ts';
 import type { CommandOutput } from './command-output.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
 import { openOwnDatabase } from './service-database.ts';

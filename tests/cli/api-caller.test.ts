@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiCaller } from '../../src/cli/api-caller.ts';
-import { Failure } from '../../src/cli/failure.ts';
+import { Failure } from '../../src/terminal/failure.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { COMMAND } from '../support/program.ts';
 import { rejectionOf } from '../support/refusal.ts';

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Failure } from '../../src/cli/failure.ts';
 import { listFiles, listLeftOut } from '../../src/cli/project/files.ts';
+import { Failure } from '../../src/terminal/failure.ts';
 import { refusalOf } from '../support/refusal.ts';
 
 let home: string;

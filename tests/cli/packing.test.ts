@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { toFailure } from '../../src/cli/failure.ts';
 import { packServer } from '../../src/cli/project/package.ts';
+import { toFailure } from '../../src/terminal/failure.ts';
 
 let home: string;
 /** The directory for temporary files while this file runs: others write to that of the machine meanwhile. */

@@ -83,7 +83,7 @@ test('terminal: work that takes longer than a second is named with its seconds, 
 }, 300_000);
 
 test('terminal: the line of progress is no longer than a narrow terminal, which could not empty it otherwise', async () => {
-  const file = resolve(import.meta.dir, '../../src/cli/progress-line.ts');
+  const file = resolve(import.meta.dir, '../../src/terminal/progress-line.ts');
   const script = `const { openProgress } = await import(${JSON.stringify(file)});
 using progress = openProgress();
 progress.show('Copying the table of the lobbies … 3.4 MB');`;
@@ -107,7 +107,7 @@ test('terminal: lobbies watch writes each lobby on one line of a narrow terminal
 }, 300_000);
 
 test('terminal: a command whose reader has ended stops, also under nohup', async () => {
-  const file = resolve(import.meta.dir, '../../src/cli/terminal.ts');
+  const file = resolve(import.meta.dir, '../../src/terminal/terminal.ts');
   const script = `const { terminal } = await import(${JSON.stringify(file)});
 for (;;) { terminal.line('a line'); await Bun.sleep(1); }`;
   const command = [

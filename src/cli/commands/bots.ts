@@ -1,17 +1,17 @@
 import { type MatchmakerPorts, readSocketLabels } from '../../shared/ports.ts';
+import { EXIT, Failure, isFinal } from '../../terminal/failure.ts';
+import { showWhile } from '../../terminal/progress-line.ts';
+import { doStoppable } from '../../terminal/stop-signals.ts';
+import { counted } from '../../terminal/terminal.ts';
 import { ApiCaller } from '../api-caller.ts';
 import { LobbyChecks, type SeenLobby } from '../bots/lobby-checks.ts';
 import { connectTo, type Seat } from '../bots/seat.ts';
 import { countFault, countRefusal, createTally, percentile, type Tally } from '../bots/tally.ts';
 import { readDuration } from '../durations.ts';
-import { EXIT, Failure, isFinal } from '../failure.ts';
 import { createPublicToken, findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
-import { showWhile } from '../progress-line.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
-import { doStoppable } from '../stop-signals.ts';
-import { counted } from '../terminal.ts';
 
 interface BotsOptions extends SharedOptions {
   for: string;

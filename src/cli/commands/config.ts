@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { stringify } from 'yaml';
 import schema from '../../../docs/muster.schema.json' with { type: 'json' };
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { terminal } from '../../terminal/terminal.ts';
 import { type Project, readProject } from '../project/project-file.ts';
-import { terminal } from '../terminal.ts';
 
 interface ConfigOptions {
   json?: boolean;

@@ -1,7 +1,8 @@
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { showWhile } from '../../terminal/progress-line.ts';
+import { doStoppable } from '../../terminal/stop-signals.ts';
 import { readWait } from '../durations.ts';
 import { environment } from '../environment.ts';
-import { EXIT, Failure } from '../failure.ts';
-import { showWhile } from '../progress-line.ts';
 import { startBackgroundDeploy } from '../project/background.ts';
 import { ensureGame, findScope } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
@@ -10,7 +11,6 @@ import { PROJECT_FILE } from '../project/project-shape.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, dryRunVersion, prepareVersion, reserveName, switchTo } from '../project/versions.ts';
 import { type Scope, Session, type SharedOptions, withNamespace } from '../session.ts';
-import { doStoppable } from '../stop-signals.ts';
 import { readVersion } from './versions.ts';
 
 interface DeployOptions extends SharedOptions {

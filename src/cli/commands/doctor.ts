@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { counted } from '../../terminal/terminal.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
 import { checkNamespaceLimits } from '../doctor/limits.ts';
 import { checkReadiness } from '../doctor/readiness.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { counted } from '../terminal.ts';
 import { openTunnel } from '../tunnel.ts';
 import { hostOf } from '../url-parts.ts';
 

@@ -1,10 +1,10 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { terminal } from '../../terminal/terminal.ts';
 import { draftProject, fitDraft } from '../project/draft.ts';
 import { PROJECT_FILE } from '../project/project-shape.ts';
 import { Session } from '../session.ts';
-import { terminal } from '../terminal.ts';
 
 interface InitOptions {
   from?: string;

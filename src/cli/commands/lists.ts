@@ -1,5 +1,5 @@
+import { ago } from '../../terminal/terminal.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { ago } from '../terminal.ts';
 
 interface Build {
   build_id: string;

@@ -1,7 +1,7 @@
+import { ago, type Output, shortId } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
-import { ago, type Output, shortId } from '../terminal.ts';
 
 interface RunningLobby {
   lobby_id: string;

@@ -1,10 +1,10 @@
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { terminal } from '../../terminal/terminal.ts';
 import { ApiCaller, LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { environment } from '../environment.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { readLocalTokens } from '../local-service.ts';
 import { readProfiles, writeProfiles, writeToken } from '../profiles.ts';
 import { parseServiceUrl, readTokenOption, refusalOf, Session, type SharedOptions } from '../session.ts';
-import { terminal } from '../terminal.ts';
 
 interface DeviceLink {
   device_link_token: string;

@@ -1,5 +1,5 @@
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { parseDuration } from '../durations.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { followServerLogs, readServerLogs } from '../namespace-log.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';

@@ -1,8 +1,8 @@
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { ago, counted, shortId } from '../../terminal/terminal.ts';
 import { LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { readDuration, readWait } from '../durations.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { ago, counted, shortId } from '../terminal.ts';
 
 interface Machine {
   machine_id: string;

@@ -1,5 +1,5 @@
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { openBrowser } from '../browser.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { Session, type SharedOptions } from '../session.ts';
 
 interface HubLink {

@@ -1,6 +1,6 @@
+import { ago, shortId } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { ago, shortId } from '../terminal.ts';
 
 interface Player {
   player_id: string;

@@ -1,4 +1,4 @@
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { paths } from '../paths.ts';
 import { countOldLobbies, describeOldLobbies } from '../project/old-lobbies.ts';
 import { switchTo } from '../project/versions.ts';

@@ -1,9 +1,9 @@
 import { toNumbers } from '../../shared/ports.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { ago, shortId } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
-import { ago, shortId } from '../terminal.ts';
 
 interface ServerPort {
   protocol: string;

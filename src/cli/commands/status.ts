@@ -1,6 +1,6 @@
+import { ago, toSentence } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { ago, toSentence } from '../terminal.ts';
 import { readServers } from './servers.ts';
 
 interface Health {

@@ -1,4 +1,4 @@
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { createPublicToken } from '../find.ts';
 import { Session, type SharedOptions } from '../session.ts';
 

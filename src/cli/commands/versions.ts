@@ -1,7 +1,7 @@
 import { differencesOf } from '../../shared/difference.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { ago } from '../../terminal/terminal.ts';
 import { type Game, Session, type SharedOptions } from '../session.ts';
-import { ago } from '../terminal.ts';
 
 export interface Version {
   version_id: string;

@@ -1,9 +1,9 @@
 import { connect } from '../../client/client.ts';
 import type { RowsBody } from '../../client/rows.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { ago, counted, type Output, shortId } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
-import { ago, counted, type Output, shortId } from '../terminal.ts';
 import { openSocket } from '../web-socket.ts';
 
 interface WatchOptions extends SharedOptions {

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { environment } from '../environment.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { DEV_SERVICE_COMMAND, ownCommand } from '../muster-command.ts';
 
 /** The service that `muster dev` uses. */

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { toFailure } from '../failure.ts';
+import { toFailure } from '../../terminal/failure.ts';
 import { type Project, readProject } from '../project/project-file.ts';
 import { listSources } from '../project/script.ts';
 import { checkVersion } from '../project/version-check.ts';

@@ -1,8 +1,8 @@
+import { counted } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';
 import { closeLobby, endLobby } from '../project/lobby-end.ts';
 import type { Scope, Session } from '../session.ts';
-import { counted } from '../terminal.ts';
 
 /** How long players can read that their lobby is closed before it ends. */
 const NOTICE_MS = 2_000;

@@ -1,7 +1,7 @@
-import { Failure } from '../failure.ts';
+import { Failure } from '../../terminal/failure.ts';
+import { counted } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
-import { counted } from '../terminal.ts';
 import type { Finding } from './finding.ts';
 
 /** Refusals of the matchmaker because of a limit, and what an operator can do. */

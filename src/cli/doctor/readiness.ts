@@ -1,6 +1,6 @@
+import { Failure } from '../../terminal/failure.ts';
+import { toSentence } from '../../terminal/terminal.ts';
 import type { ApiCaller } from '../api-caller.ts';
-import { Failure } from '../failure.ts';
-import { toSentence } from '../terminal.ts';
 import type { Finding } from './finding.ts';
 
 /** A problem as the service names it. */

@@ -2,7 +2,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
-import { Failure } from '../failure.ts';
+import { Failure } from '../../terminal/failure.ts';
 import type { ProjectFile } from './files.ts';
 import type { PackageContent } from './package.ts';
 import { writeContent } from './temporary-content.ts';

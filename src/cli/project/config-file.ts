@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { parse } from 'yaml';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 
 /** Maps whose keys the game chooses: a key without a value has the defaults. */
 const NAMED = new Set(['game_modes', 'regions']);

@@ -8,7 +8,7 @@ import {
   TOKEN_FILE,
   type WhyLeftOut,
 } from '../../shared/left-out.ts';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 
 const NAMED_MAX = 5;
 

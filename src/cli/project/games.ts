@@ -1,4 +1,4 @@
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import type { Scope, Session } from '../session.ts';
 
 /** The namespaces that a new game has. */

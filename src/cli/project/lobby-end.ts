@@ -1,4 +1,4 @@
-import { Failure } from '../failure.ts';
+import { Failure } from '../../terminal/failure.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
 

@@ -1,8 +1,8 @@
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { counted } from '../../terminal/terminal.ts';
 import { LONG_ATTEMPTS_MAX } from '../api-caller.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
-import { counted } from '../terminal.ts';
 
 /** How many lobbies of other versions than the live one run in a namespace, and with how many players. */
 interface OldLobbies {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
-import { EXIT, Failure } from '../failure.ts';
-import { showWhile } from '../progress-line.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { showWhile } from '../../terminal/progress-line.ts';
 import { digestArchive, writeArchive } from './archive.ts';
 import { listFiles } from './files.ts';
 import { packImage } from './image.ts';

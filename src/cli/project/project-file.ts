@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { isRecord, parseConfigFile } from './config-file.ts';
 import { draftProject } from './draft.ts';
 import { keyProblems } from './key-problems.ts';

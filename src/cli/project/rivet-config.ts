@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { isRecord, parseConfigFile } from './config-file.ts';
 import { keyProblems } from './key-problems.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, extname, relative, resolve } from 'node:path';
-import { EXIT, Failure } from '../failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 
 /** A script as it is uploaded. */
 export interface Script {

@@ -1,7 +1,7 @@
 import { ANSWER_WITHIN_MS } from '../../shared/request-time.ts';
 import { untilComplete } from '../../shared/upload-completion.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import type { ApiCaller } from '../api-caller.ts';
-import { EXIT, Failure } from '../failure.ts';
 import { pause } from '../pause.ts';
 import { openProgressBar } from '../progress-bar.ts';
 import type { Session } from '../session.ts';

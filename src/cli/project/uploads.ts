@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
-import { showBytes } from '../bytes.ts';
-import { EXIT, Failure } from '../failure.ts';
-import { showWhile } from '../progress-line.ts';
+import { showBytes } from '../../terminal/bytes.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
+import { showWhile } from '../../terminal/progress-line.ts';
 import type { Scope, Session } from '../session.ts';
 import { type DeployedFiles, describeSecrets, listFiles, type ProjectFile } from './files.ts';
 import { packServer, type ServerPackage } from './package.ts';

@@ -1,5 +1,5 @@
+import { Failure } from '../../terminal/failure.ts';
 import { ApiCaller } from '../api-caller.ts';
-import { Failure } from '../failure.ts';
 import { createPublicToken, findSeat } from '../find.ts';
 import { paths } from '../paths.ts';
 import { pause } from '../pause.ts';

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
-import { showBytes } from '../bytes.ts';
-import { Failure } from '../failure.ts';
+import { showBytes } from '../../terminal/bytes.ts';
+import { Failure } from '../../terminal/failure.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
 import { packServer } from './package.ts';

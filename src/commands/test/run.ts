@@ -1,10 +1,10 @@
 import { constants } from 'node:os';
 import type { Subprocess } from 'bun';
 import { environmentWith } from '../../cli/environment.ts';
-import { EXIT } from '../../cli/failure.ts';
 import { ownCommand } from '../../cli/muster-command.ts';
-import { listenForStop, type StopSignal } from '../../cli/stop-signals.ts';
 import { hasErrorCode } from '../../platform/system/system-errors.ts';
+import { EXIT } from '../../terminal/failure.ts';
+import { listenForStop, type StopSignal } from '../../terminal/stop-signals.ts';
 import { SERVICE_COMMAND } from '../commands.ts';
 import { createDataDirectory, removeFiles } from './directories.ts';
 import { endProcessesOf } from './leftovers.ts';
