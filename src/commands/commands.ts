@@ -8,68 +8,70 @@ import { type CommandOutput, createOutput } from './command-output.ts';
 export const SERVICE_COMMAND = 'test-service';
 
 /** Takes the arguments without `--json`. Returns the exit code. */
-type Command = (args: string[], output: CommandOutput) => Promise<number>;
+type Run = (args: string[], output: CommandOutput) => Promise<number>;
 
-/** The commands of this machine, by name. Each is loaded when it runs. */
-const COMMANDS = new Map<string, () => Promise<Command>>([
-  ['serve', async () => (await import('./serve.ts')).serve],
-  ['migrate', async () => (await import('./migrate.ts')).migrate],
-  ['backup', async () => (await import('./backup.ts')).backup],
-  ['restore', async () => (await import('./restore.ts')).restore],
-  ['upgrade', async () => (await import('./upgrade.ts')).upgrade],
-  ['openapi', async () => (await import('./openapi.ts')).openapi],
-  ['test', async () => (await import('./test/run.ts')).test],
-  [SERVICE_COMMAND, async () => (await import('./test/service.ts')).serveThrowaway],
-  [DEV_SERVICE_COMMAND, async () => (await import('./serve.ts')).serveDev],
-  [POD_COMMANDS.build, async () => (await import('./pod.ts')).fetchPodBuild],
-  [POD_COMMANDS.server, async () => (await import('./pod.ts')).runPodServer],
-  ['version', async () => (await import('./version.ts')).version],
-  ['help', async () => help],
-]);
-/** Commands that only other commands start. */
-const HIDDEN = new Set([SERVICE_COMMAND, DEV_SERVICE_COMMAND, ...Object.values(POD_COMMANDS)]);
-/** The names that the help knows, and that are suggested for a misspelt command. */
-const NAMES = [...COMMANDS.keys()].filter((name) => !HIDDEN.has(name));
-/** Commands that read arguments themselves. */
-const READ_THEIR_ARGUMENTS = new Set(['help', 'test', 'upgrade', SERVICE_COMMAND]);
-/** The help of commands that have one of their own. Other systems have it too, but cannot load the command. */
-const OWN_HELP = new Map<string, () => Promise<string>>([
-  ['test', async () => (await import('./test/usage.ts')).USAGE],
-  ['upgrade', async () => (await import('./upgrade-usage.ts')).USAGE],
-]);
-/** Commands that take the name of a file. */
-const TAKE_A_FILE = new Set(['backup', 'restore']);
-/** Commands that write an object with `--json`. */
-const WITH_JSON = new Set(['migrate', 'backup', 'restore', 'upgrade', 'version']);
-/** Commands that run on every system. */
-const EVERYWHERE = new Set(['version', 'help']);
-const FLAGS = new Map(Object.entries({ '--help': 'help', '-h': 'help', '--version': 'version', '-v': 'version' }));
+/** A command of this machine. */
+interface Command {
+  /** Loads the code of the command, which other systems may not have. */
+  load: () => Promise<Run>;
+  /** Loads the help of the command, which every system has; without it, `--help` prints the help of all commands. */
+  loadUsage?: () => Promise<string>;
+  /** Its arguments: none by default, the name of a file, or those that the command reads itself. */
+  arguments?: 'file' | 'own';
+  /** Whether it writes an object with `--json`. */
+  has_json?: boolean;
+  /** Whether it runs on every system. */
+  runs_everywhere?: boolean;
+  /** Whether only other commands start it, so that no help names it. */
+  is_hidden?: boolean;
+}
+
+const COMMANDS: Record<string, Command> = {
+  serve: { load: async () => (await import('./serve.ts')).serve },
+  migrate: { load: async () => (await import('./migrate.ts')).migrate, has_json: true },
+  backup: { load: async () => (await import('./backup.ts')).backup, arguments: 'file', has_json: true },
+  restore: { load: async () => (await import('./restore.ts')).restore, arguments: 'file', has_json: true },
+  upgrade: {
+    load: async () => (await import('./upgrade.ts')).upgrade,
+    loadUsage: async () => (await import('./upgrade-usage.ts')).USAGE,
+    arguments: 'own',
+    has_json: true,
+  },
+  openapi: { load: async () => (await import('./openapi.ts')).openapi },
+  test: {
+    load: async () => (await import('./test/run.ts')).test,
+    loadUsage: async () => (await import('./test/usage.ts')).USAGE,
+    arguments: 'own',
+  },
+  version: { load: async () => (await import('./version.ts')).version, has_json: true, runs_everywhere: true },
+  help: { load: async () => help, arguments: 'own', runs_everywhere: true },
+  [SERVICE_COMMAND]: {
+    load: async () => (await import('./test/service.ts')).serveThrowaway,
+    arguments: 'own',
+    is_hidden: true,
+  },
+  [DEV_SERVICE_COMMAND]: { load: async () => (await import('./serve.ts')).serveDev, is_hidden: true },
+  [POD_COMMANDS.build]: { load: async () => (await import('./pod.ts')).fetchPodBuild, is_hidden: true },
+  [POD_COMMANDS.server]: { load: async () => (await import('./pod.ts')).runPodServer, is_hidden: true },
+};
+const FLAGS: Record<string, string> = { '--help': 'help', '-h': 'help', '--version': 'version', '-v': 'version' };
 
 /** Runs the command of the command line, `serve` by default. Returns the exit code. */
-export async function runCommand([name = 'serve', ...rest]: string[]): Promise<number> {
-  const wanted = FLAGS.get(name) ?? name;
-  const load = COMMANDS.get(wanted);
-  if (!load) return await (await import('../cli/program.ts')).runClient([name, ...rest], NAMES);
-  const output = createOutput(WITH_JSON.has(wanted) && rest.includes('--json'));
-  const args = output.is_json ? rest.filter((one) => one !== '--json') : rest;
-  if (!READ_THEIR_ARGUMENTS.has(wanted)) {
-    if (asksForHelp(args)) return await help([]);
-    const problem = problemOf(wanted, args);
-    if (problem !== undefined) {
-      const advice = 'settings come from the environment; "muster --help" lists all commands and settings.';
-      return output.fail(`${problem}: ${advice}`, EXIT.wrong_use);
-    }
-  }
-  const loadHelp = asksForHelp(args.slice(0, 1)) ? OWN_HELP.get(wanted) : undefined;
-  if (loadHelp) {
-    console.log(await loadHelp());
-    return 0;
-  }
-  const why_not = EVERYWHERE.has(wanted) ? undefined : whyNoServiceHere(wanted);
+export async function runCommand([given = 'serve', ...rest]: string[]): Promise<number> {
+  const name = FLAGS[given] ?? given;
+  const command = findCommand(name);
+  if (!command) return await (await import('../cli/program.ts')).runClient([given, ...rest], listNames());
+  const { has_json = false, runs_everywhere = false } = command;
+  const output = createOutput(has_json && rest.includes('--json'));
+  const args = output.is_json ? rest.filter((arg) => arg !== '--json') : rest;
+  if (asksForHelp(command, args)) return await printUsage(command);
+  const problem = problemOf(name, command, args);
+  if (problem !== undefined) return output.fail(problem, EXIT.wrong_use);
+  const why_not = runs_everywhere ? undefined : whyNoServiceHere(name);
   if (why_not !== undefined) return output.fail(why_not, EXIT.failed);
-  const command = await load();
+  const run = await command.load();
   try {
-    return await command(args, output);
+    return await run(args, output);
   } catch (error) {
     const { ServiceError, StartError } = await import('../platform/errors.ts');
     if (!(error instanceof StartError || error instanceof ServiceError)) throw error;
@@ -77,21 +79,41 @@ export async function runCommand([name = 'serve', ...rest]: string[]): Promise<n
   }
 }
 
-function asksForHelp(args: string[]): boolean {
-  return args.includes('--help') || args.includes('-h');
+function findCommand(name: string): Command | undefined {
+  return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+}
+
+/** Returns the names that the help knows, and that are suggested for a misspelt command. */
+function listNames(): string[] {
+  return Object.keys(COMMANDS).filter((name) => !COMMANDS[name]?.is_hidden);
+}
+
+/** Returns whether arguments ask for help. Of a command that reads them itself, only the first may: others may be of a program. */
+function asksForHelp(command: Command, args: string[]): boolean {
+  const read = command.arguments === 'own' ? args.slice(0, 1) : args;
+  return read.includes('--help') || read.includes('-h');
+}
+
+async function printUsage({ loadUsage }: Command): Promise<number> {
+  if (!loadUsage) return await help([]);
+  console.log(await loadUsage());
+  return 0;
 }
 
 /** Prints the help of a command, or of all. */
 async function help([name, ...rest]: string[]): Promise<number> {
-  if (name !== undefined && OWN_HELP.has(name)) return await runCommand([name, '--help']);
-  return await (await import('./help.ts')).help(name === undefined ? [] : [name, ...rest], NAMES);
+  const command = name === undefined ? undefined : findCommand(name);
+  if (command?.loadUsage) return await printUsage(command);
+  return await (await import('./help.ts')).help(name === undefined ? [] : [name, ...rest], listNames());
 }
 
 /** Returns what is wrong with the arguments of a command that takes a file or nothing; undefined if they are right. */
-function problemOf(command: string, [first, ...more]: string[]): string | undefined {
-  if (!TAKE_A_FILE.has(command)) {
-    return first === undefined ? undefined : `The command "${command}" takes no arguments, but got "${first}"`;
+function problemOf(name: string, command: Command, [first, ...more]: string[]): string | undefined {
+  if (command.arguments === 'own') return undefined;
+  const advice = 'settings come from the environment; "muster --help" lists all commands and settings.';
+  if (command.arguments !== 'file') {
+    return first === undefined ? undefined : `The command "${name}" takes no arguments, but got "${first}": ${advice}`;
   }
   const is_file = first !== undefined && first !== '' && !first.startsWith('-');
-  return is_file && more.length === 0 ? undefined : `Write "muster ${command} FILE"`;
+  return is_file && more.length === 0 ? undefined : `Write "muster ${name} FILE": ${advice}`;
 }
