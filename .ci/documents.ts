@@ -3,6 +3,7 @@
 // the commands; a test fails if you forget it.
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
+import { listUsageNames, usageOf } from '../src/commands/usages.ts';
 import { CATALOGUE } from '../src/platform/error-catalogue.ts';
 import { documentationAnchor, type ErrorCode } from '../src/platform/errors.ts';
 import type { CallerKind } from '../src/platform/tokens/caller.ts';
@@ -35,14 +36,17 @@ export function writeSchema(): string {
   return `${JSON.stringify(projectSchema(), null, 2)}\n`;
 }
 
-/** The page of all commands that talk to a service. */
+/** The page of all commands. */
 export function writeCommands(): string {
   const commands = createProgram().commands.flatMap((command) =>
     command.commands.length === 0 ? [command] : [...command.commands],
   );
   const shapes = Object.entries({ ...JSON_KEYS, ...OWN_JSON_KEYS }).map(([name, keys]) => [`\`${name}\``, keys]);
   const json = `${JSON_INTRODUCTION}${writeTable(['command', 'keys'], shapes)}\n`;
-  return [COMMANDS_INTRODUCTION, FLOWS, json, ...commands.map(writeCommand)].join('\n');
+  const of_machine = listUsageNames().map((name) => `### muster ${name}\n\n\`\`\`\n${usageOf(name)}\n\`\`\`\n`);
+  return [COMMANDS_INTRODUCTION, FLOWS, json, ...commands.map(writeCommand), MACHINE_INTRODUCTION, ...of_machine].join(
+    '\n',
+  );
 }
 
 /** The section of a command, without the options that all have. */
@@ -142,7 +146,8 @@ const SHARED_OPTIONS = new Set(['--url', '--token', '--game', '--namespace', '--
 
 const COMMANDS_INTRODUCTION = `# The command line
 
-Generated from the commands by \`bun .ci/documents.ts\`. \`muster --help\` also has those for the machine itself.
+Generated from the commands by \`bun .ci/documents.ts\`. [The last section](#the-machine-of-a-service) has the commands
+that run on the machine of a service; all others talk to a service.
 
 These commands talk to a service, on this machine or another. They find it by \`--url\`, by \`MUSTER_URL\`, by the profile
 of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`-\` reads it from standard input), by
@@ -264,6 +269,12 @@ shapes. \`api\` and \`watch\` write what the API answers, and \`logs\` writes a 
 \`failed\`, \`log\`, \`server_ended\`, \`lobbies_ended\` and \`bots\`. Of the commands for the machine itself, \`serve\` writes
 its log, \`test\` what its command writes, and \`openapi\` the document.
 
+`;
+
+const MACHINE_INTRODUCTION = `## The machine of a service
+
+These commands start a service, or work on its data. They need Linux, except \`version\`. Their settings come from the
+environment; \`muster --help\` lists all.
 `;
 
 const INTRODUCTION = `# Errors

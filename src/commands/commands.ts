@@ -14,8 +14,6 @@ type Run = (args: string[], output: CommandOutput) => Promise<number>;
 interface Command {
   /** Loads the code of the command, which other systems may not have. */
   load: () => Promise<Run>;
-  /** Loads the help of the command, which every system has; without it, `--help` prints the help of all commands. */
-  loadUsage?: () => Promise<string>;
   /** Its arguments: none by default, the name of a file, or those that the command reads itself. */
   arguments?: 'file' | 'own';
   /** Whether it writes an object with `--json`. */
@@ -33,14 +31,12 @@ const COMMANDS: Record<string, Command> = {
   restore: { load: async () => (await import('./restore.ts')).restore, arguments: 'file', has_json: true },
   upgrade: {
     load: async () => (await import('./upgrade.ts')).upgrade,
-    loadUsage: async () => (await import('./upgrade-usage.ts')).USAGE,
     arguments: 'own',
     has_json: true,
   },
   openapi: { load: async () => (await import('./openapi.ts')).openapi },
   test: {
     load: async () => (await import('./test/run.ts')).test,
-    loadUsage: async () => (await import('./test/usage.ts')).USAGE,
     arguments: 'own',
   },
   version: { load: async () => (await import('./version.ts')).version, has_json: true, runs_everywhere: true },
@@ -64,7 +60,7 @@ export async function runCommand([given = 'serve', ...rest]: string[]): Promise<
   const { has_json = false, runs_everywhere = false } = command;
   const output = createOutput(has_json && rest.includes('--json'));
   const args = output.is_json ? rest.filter((arg) => arg !== '--json') : rest;
-  if (asksForHelp(command, args)) return await printUsage(command);
+  if (asksForHelp(command, args)) return await help([name]);
   const problem = problemOf(name, command, args);
   if (problem !== undefined) return output.fail(problem, EXIT.wrong_use);
   const why_not = runs_everywhere ? undefined : whyNoServiceHere(name);
@@ -83,7 +79,7 @@ function findCommand(name: string): Command | undefined {
   return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 }
 
-/** Returns the names that the help knows, and that are suggested for a misspelt command. */
+/** Returns the names that the help has, and that are suggested for a misspelt command. */
 function listNames(): string[] {
   return Object.keys(COMMANDS).filter((name) => !COMMANDS[name]?.is_hidden);
 }
@@ -94,26 +90,19 @@ function asksForHelp(command: Command, args: string[]): boolean {
   return read.includes('--help') || read.includes('-h');
 }
 
-async function printUsage({ loadUsage }: Command): Promise<number> {
-  if (!loadUsage) return await help([]);
-  console.log(await loadUsage());
-  return 0;
-}
-
 /** Prints the help of a command, or of all. */
 async function help([name, ...rest]: string[]): Promise<number> {
-  const command = name === undefined ? undefined : findCommand(name);
-  if (command?.loadUsage) return await printUsage(command);
   return await (await import('./help.ts')).help(name === undefined ? [] : [name, ...rest], listNames());
 }
 
 /** Returns what is wrong with the arguments of a command that takes a file or nothing; undefined if they are right. */
 function problemOf(name: string, command: Command, [first, ...more]: string[]): string | undefined {
   if (command.arguments === 'own') return undefined;
-  const advice = 'settings come from the environment; "muster --help" lists all commands and settings.';
-  if (command.arguments !== 'file') {
-    return first === undefined ? undefined : `The command "${name}" takes no arguments, but got "${first}": ${advice}`;
+  if (command.arguments === 'file') {
+    const is_file = first !== undefined && first !== '' && !first.startsWith('-');
+    return is_file && more.length === 0 ? undefined : `Name one file: muster ${name} FILE`;
   }
-  const is_file = first !== undefined && first !== '' && !first.startsWith('-');
-  return is_file && more.length === 0 ? undefined : `Write "muster ${name} FILE": ${advice}`;
+  if (first === undefined) return undefined;
+  const advice = 'settings come from the environment; "muster --help" lists all commands and settings.';
+  return `The command "${name}" takes no arguments, but got "${first}": ${advice}`;
 }

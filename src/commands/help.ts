@@ -1,29 +1,16 @@
 import { createProgram, GROUPS, runClient } from '../cli/program.ts';
 import { VERSION } from '../platform/version.ts';
 import { Settings } from '../settings.ts';
+import { listUsages, usageOf } from './usages.ts';
 
 const [HEADING, USAGE] = [`Muster ${VERSION}: hosts multiplayer games.`, 'Usage: muster [command], by default serve'];
-const LISTS: [heading: string, lines: [usage: string, text: string][]][] = [
+type List = [heading: string, lines: [usage: string, text: string][]];
+const OPTIONS: List = [
+  'Options:',
   [
-    'The machine of a service:',
-    [
-      ['serve', 'starts the service (the default)'],
-      ['migrate', 'updates the database to this release, then exits'],
-      ['backup FILE', 'writes the database, uploaded files and keys to one file; the service may run'],
-      ['restore FILE', 'restores a backup where there is no data yet'],
-      ['upgrade', 'says with --check whether this release can take over the database'],
-      ['test', 'runs a command, such as a test suite, with a throwaway service'],
-      ['openapi', 'prints the API document (OpenAPI 3.1)'],
-      ['version', 'prints the version'],
-    ],
-  ],
-  [
-    'Options:',
-    [
-      ['--help', 'prints this help; "muster help COMMAND" that of a command'],
-      ['--version', 'prints the version'],
-      ['--json', 'writes JSON instead of sentences, also if a command fails'],
-    ],
+    ['--help', 'prints this help; "muster help COMMAND" that of a command'],
+    ['--version', 'prints the version'],
+    ['--json', 'writes JSON instead of sentences, also if a command fails'],
   ],
 ];
 const SETTINGS = 'Settings of serve, dev, migrate, backup, restore, upgrade and in part test, from the environment:';
@@ -31,20 +18,19 @@ const SETTINGS = 'Settings of serve, dev, migrate, backup, restore, upgrade and 
 const WIDTH = 96;
 const INDENT = ' '.repeat(Math.max(...Object.keys(Settings.properties).map(({ length }) => length)) + 4);
 
-/**
- * Prints the commands and all settings; for a command that talks to a service, the help of that command. `machine_commands`
- * are all others. Returns the exit code.
- */
-export async function help(
-  [name = '', ...rest]: string[] = [],
-  machine_commands: readonly string[] = [],
-): Promise<number> {
+/** Prints the commands and all settings, or the help of one command. Returns the exit code. */
+export async function help([name = '', ...rest]: string[], machine_commands: readonly string[]): Promise<number> {
+  const usage = usageOf(name);
+  if (usage !== undefined) {
+    console.log(usage);
+    return 0;
+  }
   if (name !== '' && !name.startsWith('-') && !machine_commands.includes(name)) {
     const is_known = createProgram().commands.some((command) => command.name() === name);
     return await runClient(is_known ? [name, ...rest, '--help'] : [name], machine_commands);
   }
   console.log(`${HEADING}\n\n${USAGE}`);
-  const lists = [...listClientCommands(), ...LISTS];
+  const lists: List[] = [...listClientCommands(), ['The machine of a service:', listUsages()], OPTIONS];
   const width = Math.max(...lists.flatMap(([, lines]) => lines.map(([usage]) => usage.length)));
   for (const [heading, lines] of lists) {
     console.log(`\n${heading}`);
@@ -61,7 +47,7 @@ export async function help(
 }
 
 /** Returns the commands that talk to a service, in their groups. */
-function listClientCommands(): typeof LISTS {
+function listClientCommands(): List[] {
   const { commands } = createProgram();
   return Object.values(GROUPS).map((heading) => [
     heading,

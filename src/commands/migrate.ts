@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { takeConfig } from '../config.ts';
 import { openDataDirectory } from '../platform/data-directory.ts';
 import { openConfiguredDatabase } from '../platform/database/connect.ts';
@@ -14,9 +16,12 @@ import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
 export async function migrate(_: string[], output: CommandOutput): Promise<number> {
   const config = takeConfig();
   return await runDatabaseCommand({ not_done: 'The database was not migrated', output }, async (signal) => {
+    const { data_directory, database_url } = config;
+    const is_new = database_url === undefined && !existsSync(join(data_directory, 'postgres/cluster'));
     using data = openDataDirectory(config.data_directory);
     await using database = await openConfiguredDatabase(config, data, createLog(config.log), { signal });
     await migrateDatabase(database, { signal, onWait: sayThatItWaits });
-    output.show({ version: VERSION }, 'The database is up to date with this release.');
+    const which = is_new ? `The database is new, because ${data_directory} had none (MUSTER_DATA). It` : 'The database';
+    output.show({ version: VERSION }, `${which} is up to date with this release.`);
   });
 }

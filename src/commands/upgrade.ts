@@ -6,11 +6,11 @@ import { counted } from '../terminal/terminal.ts';
 import type { CommandOutput } from './command-output.ts';
 import { runDatabaseCommand, sayThatItWaits } from './database-command.ts';
 import { openOwnDatabase } from './service-database.ts';
-import { USAGE } from './upgrade-usage.ts';
+import { usageOf } from './usages.ts';
 
 /** Says what the first start of this release would do to the database. Changes nothing. */
 export async function upgrade(args: string[], output: CommandOutput): Promise<number> {
-  if (args.length !== 1 || args[0] !== '--check') return output.fail(USAGE, EXIT.wrong_use);
+  if (args.length !== 1 || args[0] !== '--check') return output.fail(usageOf('upgrade') ?? '', EXIT.wrong_use);
   const config = takeConfig();
   return await runDatabaseCommand({ not_done: 'The database was not checked', output }, async (signal) => {
     await using opened = new AsyncDisposableStack();

@@ -29,7 +29,7 @@ test('commands: an unknown command or argument exits with 2 and says what to wri
     ...['backup', 'restore'].flatMap((command) =>
       [[], [''], ['--force'], ['one', 'two']].map((rest): [string[], string] => [
         [command, ...rest],
-        `Write "muster ${command} FILE": settings come from the environment; "muster --help" lists all commands and settings.\n`,
+        `Name one file: muster ${command} FILE\n`,
       ]),
     ),
   ];
@@ -41,7 +41,7 @@ test('commands of this machine: with --json they write one object, and one line 
   const failed = (exit_code: number, message: unknown) => ({ exit_code, error: { exit_code, message } });
   const RUNS: [args: string[], answer: object][] = [
     [['--version', '--json'], { exit_code: 0, version: expect.stringContaining(manifest.version) }],
-    [['backup', '--json'], failed(2, expect.stringContaining('Write "muster backup FILE"'))],
+    [['backup', '--json'], failed(2, 'Name one file: muster backup FILE')],
     [
       ['restore', 'missing.tar', '--json'],
       failed(1, expect.stringMatching(/^There is no file .*missing\.tar: name one/)),
@@ -103,9 +103,8 @@ describe('a command exits with 1 and one sentence', () => {
 
 describe('commands', () => {
   test('--help lists every command and every setting with its default', async () => {
-    const [help, also] = await Promise.all([run(['--help'], { MUSTER_PORT: 'wrong' }), run(['serve', '-h'])]);
+    const help = await run(['--help'], { MUSTER_PORT: 'wrong' });
     expect(help.exit_code).toBe(0);
-    expect(also).toEqual(help);
     for (const command of [
       'serve',
       'migrate',
@@ -162,6 +161,15 @@ describe('commands', () => {
     });
   }, 300_000);
 
+  test('--help and help COMMAND print the help of each command of the machine', async () => {
+    for (const name of ['serve', 'migrate', 'backup', 'restore', 'upgrade', 'test', 'openapi', 'version']) {
+      const [asked, helped] = await Promise.all([run([name, '--help']), run(['help', name])]);
+      expect([name, asked]).toEqual([name, { exit_code: 0, output: expect.stringContaining(`Usage: muster ${name}`) }]);
+      expect(helped).toEqual(asked);
+      expect(asked?.output.split('\n').filter((line) => line.length > 120)).toEqual([]);
+    }
+  }, 300_000);
+
   test('commands that only other commands start are neither suggested nor completed', async () => {
     expect(await run(['test-servic'])).toEqual({ exit_code: 2, output: "error: unknown command 'test-servic'\n" });
     const { output } = await run(['complete', '--', '']);
@@ -187,6 +195,13 @@ test('migrate: prepares a new database, and changes nothing in a current one', a
   const done = { exit_code: 0, output: 'The database is up to date with this release.\n' };
   expect(await run(['migrate'], settings)).toEqual(done);
   expect(await run(['migrate'], settings)).toEqual(done);
+});
+
+test('migrate: says that the database of a data directory is new, because MUSTER_DATA may be misspelt', async () => {
+  await using empty = await makeHome();
+  const { exit_code, output } = await empty.run({ command: [...COMMAND, 'migrate'] });
+  const is_new = `The database is new, because ${empty.data_directory} had none (MUSTER_DATA). It is up to date`;
+  expect([exit_code, output]).toEqual([0, expect.stringContaining(is_new)]);
 });
 
 test('commands: there are at most 40, and all that talk to a service write JSON but the one that writes a script', async () => {

@@ -6,10 +6,10 @@ import { hasErrorCode } from '../../platform/system/system-errors.ts';
 import { EXIT } from '../../terminal/failure.ts';
 import { listenForStop, type StopSignal } from '../../terminal/stop-signals.ts';
 import { SERVICE_COMMAND } from '../commands.ts';
+import { usageOf } from '../usages.ts';
 import { createDataDirectory, removeFiles } from './directories.ts';
 import { endProcessesOf } from './leftovers.ts';
 import type { TestVariables } from './service.ts';
-import { USAGE } from './usage.ts';
 
 /** Exit codes of shells. */
 const [NOT_EXECUTED, NOT_FOUND, SIGNAL_BASE] = [126, 127, 128];
@@ -21,11 +21,11 @@ const ENDS_WITHIN_MS = 60_000;
 export async function test(args: string[]): Promise<number> {
   const wanted = readArguments(args);
   if (wanted === 'help') {
-    console.log(USAGE);
+    console.log(usageOf('test'));
     return 0;
   }
-  if (!wanted) {
-    console.error(`Say what to run, for example: muster test -- bun test\n\n${USAGE}`);
+  if ('problem' in wanted) {
+    console.error(`${wanted.problem}\n\n${usageOf('test')}`);
     return EXIT.wrong_use;
   }
   const killing = new AbortController();
@@ -48,12 +48,15 @@ interface TestRun {
   deploys_first: boolean;
 }
 
-function readArguments(args: string[]): TestRun | 'help' | undefined {
+/** Returns the run that arguments ask for, that they ask for help, or what is wrong with them. */
+function readArguments(args: string[]): TestRun | 'help' | { problem: string } {
   const first = args.findIndex((arg) => !arg.startsWith('-') || arg === '--');
   const options = first < 0 ? args : args.slice(0, first);
   if (options.some((option) => option === '--help' || option === '-h')) return 'help';
   const command = first < 0 ? [] : args.slice(args[first] === '--' ? first + 1 : first);
-  if (command.length === 0 || options.some((option) => option !== '--deploy')) return undefined;
+  const unknown = options.find((option) => option !== '--deploy');
+  if (unknown !== undefined) return { problem: `The command "test" has no option "${unknown}".` };
+  if (command.length === 0) return { problem: 'Say what to run, for example: muster test -- bun test' };
   return { command, deploys_first: options.length > 0 };
 }
 
