@@ -1,4 +1,7 @@
 import { EXIT, Failure } from '../terminal/failure.ts';
+import { loginAdvice } from './given-token.ts';
+import { isRecord } from './is-record.ts';
+import { trustFor } from './local-service.ts';
 import { pause } from './pause.ts';
 
 /** How many times a read is tried, because its first failures may be temporary. */
@@ -25,6 +28,11 @@ export interface Call {
   /** How many times a GET or a repeatable change is sent if it fails in a way that may pass. */
   attempts_max?: number | undefined;
   timeout_ms?: number | undefined;
+}
+
+interface CallerOptions {
+  stopping?: AbortSignal | undefined;
+  login_advice?: string;
 }
 
 interface Request {
@@ -56,7 +64,13 @@ interface RefusalBody {
 /** Codes that refuse a token: it is missing, invalid, expired or revoked, or of a kind that the request does not take. */
 const REFUSES_TOKEN = /^(API_UNAUTHORIZED|CLAIMS_.*|TOKEN_INVALID|TOKEN_REVOKED)$/;
 /** The code that refuses a token for its kind. Another login gets a token of the same kind. */
-const WRONG_KIND = 'CLAIMS_MISSING_ENTITLEMENT';
+export const WRONG_KIND = 'CLAIMS_MISSING_ENTITLEMENT';
+/** What a proxy answers if it does not reach the service. */
+const OF_PROXY = new Set([502, 503, 504]);
+/** Failures of TLS, which stay until the certificate is another one or is trusted. */
+const CERTIFICATE_PROBLEM = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)/;
+/** What Bun adds to some messages. The advice asks it already. */
+const QUESTION_OF_BUN = / ?Is the computer able to access the url\?/;
 /** Refusals of a busy service, and what a proxy answers when the service or the object storage is unavailable. */
 const MAY_PASS = new Set([429, 502, 503, 504]);
 
@@ -65,12 +79,19 @@ const MAY_PASS = new Set([429, 502, 503, 504]);
  * a refusal that may pass. Throws Failure.
  */
 export class ApiCaller {
-  /** `stopping` ends reads and uploads. A change that was sent gets its answer; after that, no request is sent. */
+  /** Ends reads and uploads. A change that was sent gets its answer; after that, no request is sent. */
+  readonly stopping: AbortSignal | undefined;
+  /** What to do if the service refuses the token, or needs one: a sentence. */
+  readonly login_advice: string;
+
   constructor(
     readonly url: string,
     readonly token: string | undefined,
-    readonly stopping?: AbortSignal,
-  ) {}
+    { stopping, login_advice = loginAdvice(url, undefined) }: CallerOptions = {},
+  ) {
+    this.stopping = stopping;
+    this.login_advice = login_advice;
+  }
 
   get<Body>(path: string, call: Call = {}): Promise<Body> {
     return this.call<Body>('GET', path, call);
@@ -81,9 +102,7 @@ export class ApiCaller {
     try {
       return JSON.parse(text);
     } catch {
-      throw new Failure(
-        `${this.url} did not answer as Muster does. Is the address right (--url, or "muster use"), and does another program use the port?`,
-      );
+      throw new Failure(notMuster(this.url));
     }
   }
 
@@ -116,7 +135,7 @@ export class ApiCaller {
       const answer = await this.#send(url, request);
       if (!(answer instanceof Error) && answer.response.ok) return answer.text;
       const pause_ms = pauseAfter(answer, attempt);
-      const may_pass = answer instanceof Error || MAY_PASS.has(answer.response.status);
+      const may_pass = answer instanceof Error ? !hasCertificateProblem(answer) : MAY_PASS.has(answer.response.status);
       if (!may_pass || attempt === request.attempts_max || pause_ms > RETRY_AFTER_MAX_MS)
         throw this.#failureOf(url, answer);
       await pause(pause_ms, request.signal);
@@ -132,6 +151,7 @@ export class ApiCaller {
     try {
       const response = await fetch(url, {
         ...request,
+        tls: trustFor(url),
         signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
       });
       return { response, text: await response.text() };
@@ -143,21 +163,49 @@ export class ApiCaller {
 
   #failureOf(url: URL, answer: Answer | Error): Failure {
     if (answer instanceof Error) {
-      const is_late = answer.name === 'TimeoutError';
-      const reason = is_late ? 'did not answer in time' : `cannot be reached (${answer.message})`;
-      // Another address is that of the storage for uploads.
-      const is_own = url.origin === new URL(this.url).origin;
-      const advice = is_own
-        ? 'Is the service running, and is the address right (--url, or "muster use")?'
-        : 'The service names this address for uploads: its operator has to correct it, or to let you reach it.';
-      const address = is_own ? this.url : url.origin;
-      return new Failure(`${address} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.failed);
+      return this.#unansweredFailure(url, answer);
     }
     const { response, text } = answer;
     const location = response.headers.get('location');
     if (location !== null && URL.canParse(location, url)) return this.#redirectFailure(url, new URL(location, url));
-    const { code = `HTTP_${response.status}`, message = text.slice(0, 300), ...more } = parse(text);
-    return this.toFailure({ code, message, ...more }, response.status);
+    const refusal = parse(text);
+    const { status } = response;
+    return isRefusal(refusal) ? this.toFailure(refusal, status) : this.#foreignFailure(url, status, text);
+  }
+
+  /** Returns the failure of a request without an answer. */
+  #unansweredFailure(url: URL, error: Error): Failure {
+    const address = this.#isOwn(url) ? this.url : url.origin;
+    if (hasCertificateProblem(error)) {
+      const advice =
+        'If an authority of your own has signed it (with MUSTER_TLS_LOCAL, local-ca.pem of the data directory), set NODE_EXTRA_CA_CERTS to its file.';
+      return new Failure(`The certificate of ${address} is not trusted here (${error.message}). ${advice}`);
+    }
+    const is_late = error.name === 'TimeoutError';
+    const why = error.message.replace(QUESTION_OF_BUN, '').replace(/\.$/, '');
+    const reason = is_late ? 'did not answer in time' : `cannot be reached (${why})`;
+    const advice = this.#isOwn(url)
+      ? 'Is the service running, and is the address right (--url, MUSTER_URL or "muster use")?'
+      : 'The service names this address for uploads: its operator has to correct it, or to let you reach it.';
+    return new Failure(`${address} ${reason}. ${advice}`, is_late ? EXIT.timed_out : EXIT.failed);
+  }
+
+  /** Returns the failure of a request that something else than the service answered: a proxy, a storage, another program. */
+  #foreignFailure(url: URL, status: number, text: string): Failure {
+    const refusal = { code: `HTTP_${status}`, ray_id: undefined };
+    if (!this.#isOwn(url)) {
+      const words = `${url.origin}, which the service names for uploads, answered ${status}: ${text.slice(0, 300)}`;
+      return new Failure(words, EXIT.failed, refusal);
+    }
+    const words = OF_PROXY.has(status)
+      ? `A proxy at ${this.url} answered ${status}: is the service behind it running?`
+      : notMuster(this.url, status);
+    return new Failure(words, EXIT.failed, refusal);
+  }
+
+  /** Returns whether an address is the service's own. Another one is that of the storage for uploads. */
+  #isOwn(url: URL): boolean {
+    return url.origin === new URL(this.url).origin;
   }
 
   #redirectFailure({ pathname, search, href }: URL, target: URL): Failure {
@@ -165,14 +213,16 @@ export class ApiCaller {
     if (!target.href.endsWith(path))
       return new Failure(`${href} leads to ${target.href}, and has no answer of its own.`);
     const address = target.href.slice(0, -path.length);
-    return new Failure(`The service is at ${address}: use that address (muster login ${address}, or --url).`);
+    return new Failure(
+      `The service is at ${address}: use that address (muster login ${address}, --url or MUSTER_URL).`,
+    );
   }
 
   /** Returns the failure with which a command ends because of a refusal. What a socket refuses has no status. */
   toFailure({ code, message, ray_id, metadata }: RefusalBody, status?: number): Failure {
     const exit_code = exitCodeOf(code, status);
     const needs_login = exit_code === EXIT.not_logged_in && code !== WRONG_KIND;
-    const advice = needs_login ? ` Log in: muster login ${this.url}` : '';
+    const advice = needs_login && this.login_advice !== '' ? ` ${this.login_advice}` : '';
     return new Failure(`${message}${advice}`, exit_code, { code, ray_id, metadata });
   }
 }
@@ -182,12 +232,27 @@ function pauseAfter(answer: Answer | Error, attempt: number): number {
   return Math.max(asked || 0, Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** (attempt - 1)));
 }
 
-function parse(text: string): Partial<RefusalBody> {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return {};
+    return undefined;
   }
+}
+
+function isRefusal(body: unknown): body is RefusalBody {
+  return isRecord(body) && typeof body.code === 'string' && typeof body.message === 'string';
+}
+
+/** Returns a sentence about an answer that is not the service's. */
+function notMuster(url: string, status?: number): string {
+  const answered = status === undefined ? '' : ` (status ${status})`;
+  const advice = 'Is the address right (--url, MUSTER_URL or "muster use"), and does another program use the port?';
+  return `${url} did not answer as Muster does${answered}. ${advice}`;
+}
+
+function hasCertificateProblem(error: Error): boolean {
+  return 'code' in error && CERTIFICATE_PROBLEM.test(String(error.code));
 }
 
 function exitCodeOf(code: string, status: number | undefined): number {

@@ -18,9 +18,14 @@ export function readWait(wait: string | boolean = false): number | undefined {
 }
 
 /** Reads the duration of an option. Pass Infinity as `max_ms` for a duration in the past. Throws Failure. */
-export function readDuration(text: string, option: string, max_ms = DURATION_MS_MAX): number {
+export function readDuration(
+  text: string,
+  option: string,
+  { min_ms = 0, max_ms = DURATION_MS_MAX }: { min_ms?: number; max_ms?: number } = {},
+): number {
   const duration_ms = parseDuration(text);
   if (duration_ms === undefined) throw new Failure(`${option} is "${text}": write 30s, 10m, 2h or 1d.`, EXIT.wrong_use);
+  if (duration_ms < min_ms) throw new Failure(`${option} is "${text}": write at least 1s.`, EXIT.wrong_use);
   if (duration_ms > max_ms) throw new Failure(`${option} is "${text}": write at most 365d.`, EXIT.wrong_use);
   return duration_ms;
 }

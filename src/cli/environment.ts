@@ -4,7 +4,9 @@ import { defaultDataDirectory, SYSTEM_DATA_DIRECTORY } from '../default-data-dir
 import { detectPreview, PREVIEW_SERVER_PORTS } from './dev/preview.ts';
 
 const PORT_DEFAULT = '8080';
-const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
+const HTTPS_PORT_DEFAULT = '443';
+/** The hosts by which addresses name this machine. */
+export const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 
 /** What commands that talk to a service take from the environment. None of their other files reads it. */
 export const environment = {
@@ -12,8 +14,12 @@ export const environment = {
   token: read('MUSTER_TOKEN'),
   game: read('MUSTER_GAME'),
   namespace: read('MUSTER_NAMESPACE'),
+  /** Whether the service is that of `muster test`, which is gone before anyone could act on an advice about it. */
+  is_throwaway: read('MUSTER_TEST_CLOCK') !== undefined,
   /** The address of the service that `muster serve` starts here. */
   local_url: `http://127.0.0.1:${read('MUSTER_PORT') ?? PORT_DEFAULT}`,
+  /** Its address by https, if it has a certificate. */
+  local_https_url: `https://127.0.0.1:${read('MUSTER_HTTPS_PORT') ?? HTTPS_PORT_DEFAULT}`,
   /** This machine, if it is a preview. */
   preview: detectPreview(read),
   /** The ports of game servers if a command starts a service in a preview. */

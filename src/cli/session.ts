@@ -2,8 +2,10 @@ import { EXIT, Failure } from '../terminal/failure.ts';
 import { type Output, terminal } from '../terminal/terminal.ts';
 import { ApiCaller } from './api-caller.ts';
 import { environment } from './environment.ts';
-import { readLocalTokens } from './local-service.ts';
-import { readProfiles, readToken } from './profiles.ts';
+import { type GivenToken, loginAdvice, otherTokenAdvice, readGivenToken, type TokenSource } from './given-token.ts';
+import { isLocalService, isSameService, readLocalTokens } from './local-service.ts';
+import { findLogin } from './logins.ts';
+import { readProfiles } from './profiles.ts';
 import { readGameName } from './project/project-file.ts';
 
 /** Options of every command that talks to a service. */
@@ -35,6 +37,15 @@ export interface Scope {
 interface Defaults {
   url: string;
   game: string | undefined;
+  namespace: string;
+}
+
+/** What a session is opened with, besides the options of its command. */
+interface SessionOptions {
+  /** Ends its requests. */
+  stopping?: AbortSignal;
+  /** The token to use, whatever the options and the environment name. */
+  given_token?: GivenToken;
 }
 
 const NAMESPACE_DEFAULT = 'prod';
@@ -51,14 +62,21 @@ function findMatching<Listed extends Pick<Game, 'game_id' | 'name_id' | 'display
 /** What a command works with: the service, the caller's token, and where its output goes. */
 export class Session {
   readonly api: ApiCaller;
+  /** Where the token came from; undefined without one. */
+  readonly token_source: TokenSource | undefined;
   readonly output: Output = terminal;
   readonly is_json: boolean;
   readonly #game: string | undefined;
-  readonly #namespace: string | undefined;
+  readonly #namespace: string;
   readonly #defaults: Defaults;
 
-  private constructor(api: ApiCaller, { game, namespace, json = false }: SharedOptions, defaults: Defaults) {
+  private constructor(
+    { api, token_source }: Pick<Session, 'api' | 'token_source'>,
+    { game, namespace, json = false }: SharedOptions & { namespace: string },
+    defaults: Defaults,
+  ) {
     this.api = api;
+    this.token_source = token_source;
     this.is_json = json;
     this.#game = game;
     this.#namespace = namespace;
@@ -67,39 +85,52 @@ export class Session {
 
   /**
    * Opens a session from options, the environment, the current profile, or the service of this machine, in this order. The
-   * game may also come from the muster.yaml of the current directory, before the profile's. `stopping` ends its requests.
+   * game may also come from the muster.yaml of the current directory, before the profile's.
    */
-  static async open(options: SharedOptions, stopping?: AbortSignal): Promise<Session> {
+  static async open(options: SharedOptions, { stopping, given_token }: SessionOptions = {}): Promise<Session> {
     const { current, profiles } = readProfiles();
     const profile = profiles[current];
     const default_url = environment.url ?? profile?.url ?? environment.local_url;
     const url = parseServiceUrl(options.url ?? default_url);
-    const given = await readTokenOption(options);
-    const local = url === environment.local_url ? readLocalTokens()[0]?.token : undefined;
     // The profile names a game and a namespace of its own service only.
-    const own = profile?.url === url ? profile : undefined;
+    const own = profile && isSameService(profile.url, url) ? profile : undefined;
     const default_game = environment.game ?? readGameName(process.cwd()) ?? own?.game;
-    const namespace = options.namespace ?? environment.namespace ?? own?.namespace;
+    const default_namespace = environment.namespace ?? own?.namespace ?? NAMESPACE_DEFAULT;
+    const game = options.game ?? default_game;
+    const found = given_token ?? (await readGivenToken(options)) ?? findToken(url, game);
+    const login_advice = loginAdvice(url, found?.source);
     return new Session(
-      new ApiCaller(url, given ?? environment.token ?? readToken(url) ?? local, stopping),
-      { ...options, game: options.game ?? default_game, namespace },
-      { url: default_url, game: default_game },
+      { api: new ApiCaller(url, found?.token, { stopping, login_advice }), token_source: found?.source },
+      { ...options, game, namespace: options.namespace ?? default_namespace },
+      { url: default_url, game: default_game, namespace: default_namespace },
     );
   }
 
   /** Returns a session for cleaning up after a stop: the stop does not end its requests. */
   withoutStop(): Session {
-    const { url, token } = this.api;
-    const given = { ...(this.#game && { game: this.#game }), ...(this.#namespace && { namespace: this.#namespace }) };
-    return new Session(new ApiCaller(url, token), { ...given, json: this.is_json }, this.#defaults);
+    const { url, token, login_advice } = this.api;
+    const given = { ...(this.#game && { game: this.#game }), namespace: this.#namespace };
+    const { token_source } = this;
+    const api = new ApiCaller(url, token, { login_advice });
+    return new Session({ api, token_source }, { ...given, json: this.is_json }, this.#defaults);
   }
 
-  /** Returns a command for an advice, with the options that it needs to act on this service and game. */
+  /** Returns a command for an advice, with the options that it needs to act on this service as this command does. */
+  commandAt(words: string): string {
+    const at_url = parseServiceUrl(this.#defaults.url) === this.api.url ? '' : ` --url ${this.api.url}`;
+    const with_token = this.token_source === 'option' ? ' --token -' : '';
+    return `muster ${words}${at_url}${with_token}`;
+  }
+
+  /** Returns a command for an advice, with the options that it needs to act on a game of this service. */
   commandFor({ name_id }: Pick<Game, 'name_id'>, words: string): string {
-    const { url, game } = this.#defaults;
-    const in_game = game === name_id ? '' : ` --game ${name_id}`;
-    const at_url = url.replace(/\/+$/, '') === this.api.url ? '' : ` --url ${this.api.url}`;
-    return `muster ${words}${in_game}${at_url}`;
+    return this.commandAt(this.#defaults.game === name_id ? words : `${words} --game ${name_id}`);
+  }
+
+  /** Returns a command for an advice, with the options that it needs to act on a namespace of this service. */
+  commandIn({ game, namespace }: Scope, words: string): string {
+    const { name_id } = namespace;
+    return this.commandFor(game, this.#defaults.namespace === name_id ? words : `${words} --namespace ${name_id}`);
   }
 
   /** The name or id of the game, if one was given. */
@@ -109,7 +140,7 @@ export class Session {
 
   /** The name or id of the namespace. */
   get namespace_name(): string {
-    return this.#namespace ?? NAMESPACE_DEFAULT;
+    return this.#namespace;
   }
 
   /** Returns the given game; without one, the only game of the caller. */
@@ -120,11 +151,23 @@ export class Session {
     const names = games.map(({ name_id }) => name_id).join(', ');
     const wanted = this.#game;
     const [first, ...others] = wanted === undefined ? games : findMatching(games, wanted);
-    if (!first && wanted !== undefined)
-      throw new Failure(`There is no game "${wanted}"; there are: ${names}.`, EXIT.not_found);
-    if (!first) throw new Failure('You have no game yet. Create one in its folder: muster deploy', EXIT.not_found);
+    if (!first && wanted !== undefined) {
+      const other = await this.describeTokenOfGame(wanted, names);
+      throw new Failure(other ?? `There is no game "${wanted}"; there are: ${names || 'none'}.`, EXIT.not_found);
+    }
+    if (!first) {
+      throw new Failure(`You have no game yet. Create one in its folder: ${this.commandAt('deploy')}`, EXIT.not_found);
+    }
     if (others.length > 0) throw new Failure(`Say which game, with --game: ${names}.`, EXIT.wrong_use);
     return (await this.api.get<{ game: Game }>(`/cloud/games/${first.game_id}`)).game;
+  }
+
+  /** Returns a sentence if the token is of one game, and so cannot see another one, which may exist. */
+  async describeTokenOfGame(wanted: string, own: string): Promise<string | undefined> {
+    const { agent } = await this.api.get<{ agent: object }>('/cloud/auth/inspect');
+    if (!('game_cloud' in agent)) return undefined;
+    const advice = otherTokenAdvice('a token of it', this.api.url, this.token_source);
+    return `Your token is of the game ${own}, and cannot be used for ${wanted}. If ${wanted} exists, ${advice}`;
   }
 
   /** Returns the given game and namespace, `prod` by default. */
@@ -150,10 +193,10 @@ export class Session {
   }
 }
 
-/** Returns the failure with which a service refuses a token; undefined if it accepts the token. */
+/** Returns the failure with which a service refuses a token, without advice; undefined if it accepts the token. */
 export async function refusalOf(url: string, token: string): Promise<Failure | undefined> {
   try {
-    await new ApiCaller(url, token).get('/cloud/auth/inspect');
+    await new ApiCaller(url, token, { login_advice: '' }).get('/cloud/auth/inspect');
     return undefined;
   } catch (error) {
     if (error instanceof Failure && error.exit_code === EXIT.not_logged_in) return error;
@@ -181,11 +224,10 @@ export function withNamespace<Options extends SharedOptions>(options: Options, g
   throw new Failure(`Name one namespace: ${given} or ${namespace}.`, EXIT.wrong_use);
 }
 
-/** Returns the token of `--token`, which `-` reads from standard input. Throws Failure if nothing is there. */
-export async function readTokenOption({ token }: SharedOptions): Promise<string | undefined> {
-  if (token !== '-') return token;
-  const read = (await Bun.stdin.text()).trim();
-  if (read === '')
-    throw new Failure('There is no token on standard input, from which --token - reads it.', EXIT.wrong_use);
-  return read;
+/** Returns the token of a login to a service, or that in a data directory of this machine's service. */
+function findToken(url: string, game: string | undefined): GivenToken | undefined {
+  const login = findLogin(url, game);
+  if (login !== undefined) return { token: login, source: 'login' };
+  const local = isLocalService(url) ? readLocalTokens()[0]?.token : undefined;
+  return local === undefined ? undefined : { token: local, source: 'data directory' };
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ApiCaller } from '../../src/cli/api-caller.ts';
 import { Failure } from '../../src/terminal/failure.ts';
 import { IS_FULL_LENGTH } from '../support/full-length.ts';
+import { makeCertificate } from '../support/network/tls.ts';
 import { COMMAND } from '../support/program.ts';
 import { rejectionOf } from '../support/refusal.ts';
 
@@ -71,6 +72,42 @@ test('api: an answer that is no JSON is refused, but can be read as it is', asyn
   const refused = await rejectionOf(Failure, service.api.get('/metrics'));
   expect(refused.message).toContain('did not answer as Muster does');
   expect(await service.api.callForText('GET', '/metrics')).toBe('hello');
+}, 300_000);
+
+test('api: the page of another program is not shown as an error, and a proxy without its service is named', async () => {
+  const page = '<!DOCTYPE html><title>Error</title>';
+  const answer = (status: string) =>
+    `HTTP/1.1 ${status}\r\ncontent-type: text/html\r\ncontent-length: ${page.length}\r\nconnection: close\r\n\r\n${page}`;
+  const REFUSED: [status: string, code: string, message: string][] = [
+    ['404 Not Found', 'HTTP_404', 'did not answer as Muster does (status 404). Is the address right'],
+    ['401 Unauthorized', 'HTTP_401', 'did not answer as Muster does (status 401). Is the address right'],
+    ['502 Bad Gateway', 'HTTP_502', 'answered 502: is the service behind it running?'],
+  ];
+  for (const [status, code, message] of REFUSED) {
+    using service = openService([answer(status), answer(status), answer(status), answer(status)]);
+    const refused = await rejectionOf(Failure, service.api.get('/cloud/games'));
+    expect([refused.exit_code, refused.refusal?.code, refused.message]).toEqual([
+      1,
+      code,
+      expect.stringContaining(message),
+    ]);
+    expect(refused.message).not.toContain('<');
+  }
+}, 300_000);
+
+test('api: a certificate that is not trusted is named, with what to do', async () => {
+  const { certificate, key } = await makeCertificate(['localhost']);
+  const server = Bun.serve({
+    port: 0,
+    hostname: 'localhost',
+    tls: { cert: certificate, key },
+    fetch: () => Response.json({}),
+  });
+  const api = new ApiCaller(`https://localhost:${server.port}`, 'token');
+  const refused = await rejectionOf(Failure, api.get('/cloud/games'));
+  await server.stop(true);
+  expect(refused.message).toContain('is not trusted here');
+  expect(refused.message).toContain('NODE_EXTRA_CA_CERTS');
 }, 300_000);
 
 test.skipIf(!IS_FULL_LENGTH)(

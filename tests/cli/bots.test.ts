@@ -111,18 +111,32 @@ test('bots: the command fails if the server refuses players', async () => {
   expect(stderr).toContain('Faults: a seat without a connection (the game server refused the WebSocket).');
 }, 300_000);
 
-test('bots: a refused find is not a fault, and is shown with its code and ray id; wrong options are refused', async () => {
-  const bots = await deploy('full', ROOM_SOURCE);
-  const { exit_code, stdout } = await bots('2', '--for', '2s', '--mode', 'unknown');
-  expect([exit_code, stdout]).toEqual([0, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
+test('bots: a refused find is not a fault, and is shown with its code and ray id; without a seat, the command fails', async () => {
+  const deployed = await deploy('full', ROOM_SOURCE);
+  const refusal = { path: '/matchmaker/lobbies/find', status: 400, code: 'MATCHMAKER_LOBBY_CLOSED' };
+  await using refusing = openFailingService(muster.config.public_url, refusal);
+  const bots = (...args: string[]) => deployed(...args, '--url', refusing.url);
+  const { exit_code, stdout, stderr } = await bots('2', '--for', '2s');
+  expect([exit_code, stdout]).toEqual([1, expect.stringMatching(/refused +\d+ × \S+: muster why [0-9a-f-]{36}/)]);
+  expect(stderr).toMatch(/No bot got a seat: the finds were refused \(\S+\)\./);
   // Without a seat, there are no times of finds.
   expect(stdout).toMatch(/^seats +0\nconnected /);
-  const as_json = await bots('1', '--for', '1s', '--mode', 'unknown', '--json');
+  const as_json = await bots('1', '--for', '1s', '--json');
   expect(Object.keys(JSON.parse(as_json.stdout)).toSorted()).toEqual(
     'connected, faults, refusals, seats, without_port'.split(', '),
   );
+}, 300_000);
+
+test('bots: an unknown game mode and other wrong options are refused before a bot plays', async () => {
+  const bots = await deploy('unknowing', ROOM_SOURCE);
+  const unknown = await bots('1', '--mode', 'nope', '--for', '2s');
+  expect([unknown.exit_code, unknown.stdout, unknown.stderr]).toEqual([
+    4,
+    '',
+    'The live version has no game mode "nope"; it has: default.\n',
+  ]);
   for (const wrong of ['0', 'many', '1001']) expect(await bots(wrong)).toMatchObject({ exit_code: 2 });
-  expect(await bots('1', '--for', 'ever')).toMatchObject({ exit_code: 2 });
+  for (const wrong of ['ever', '0s']) expect(await bots('1', '--for', wrong)).toMatchObject({ exit_code: 2 });
 }, 300_000);
 
 test('bots: a find that the service fails to answer is a fault', async () => {

@@ -125,6 +125,23 @@ test('doctor: checks the certificate of a service that is addressed by an IP add
   }
 }, 300_000);
 
+test('doctor: trusts the certificate that a service of this machine has signed, and other commands do, too', async () => {
+  const https_port = findFreePort();
+  const tls = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(https_port) };
+  await using muster = await openTestService({ MUSTER_PORT: String(PORT), ...tls });
+  const { start } = await makeProjectFolder(muster, home, { name: 'signed', files: { 'a.txt': '' } });
+  const url = `https://localhost:${https_port}`;
+  const runWith = async (args: string[], variables: Record<string, string>) => {
+    return await readToEnd(start([...args, '--url', url], variables));
+  };
+  const here = { MUSTER_DATA: muster.config.data_directory };
+  expect(await runWith(['whoami'], here)).toMatchObject({ exit_code: 0 });
+  const { stdout } = await runWith(['doctor', '--json'], here);
+  expect(JSON.parse(stdout).findings.filter(({ what }: { what: string }) => /TLS|certificate/.test(what))).toEqual([]);
+  const elsewhere = await runWith(['whoami'], { MUSTER_DATA: home });
+  expect([elsewhere.exit_code, elsewhere.stderr]).toEqual([1, expect.stringContaining('is not trusted here')]);
+}, 300_000);
+
 test('doctor: names the limits of requests that were hit within the last hour', async () => {
   await using muster = await openTestService({ MUSTER_PORT: String(PORT), MUSTER_LIMITS_SCALE: '1' });
   const prepare = () => muster.api.call('POST', '/cloud/devices/links');

@@ -46,7 +46,7 @@ test('login: a link is completed by a person who sees the same code, and the tok
     body: { device_link_token, game_id: game.game_id },
   });
   expect(await terminal.exited).toBe(0);
-  expect(terminal.output()).toContain(`Logged in to ${url}.`);
+  expect(terminal.output()).toContain(`Logged in to ${url} for the game `);
 
   const directory = join(home, 'config/muster');
   expect((await stat(directory)).mode & 0o777).toBe(0o700);
@@ -67,6 +67,7 @@ test('login: no program that a command starts gets the token, neither in its env
   expect(spied).toStartWith('version\n');
   expect(spied).toContain(`MUSTER_URL=${muster.config.public_url}`);
   expect(spied).not.toContain(muster.administrator_token);
+  await rm(join(home, 'muster.yaml'));
 }, 300_000);
 
 /** Runs a command as a user with profiles of their own, with text on its standard input. */
@@ -142,7 +143,7 @@ test('login: an address that leads to that of the service gets no token, and the
   const refused = await run('eight', ['login', redirect.url, '--token', '-'], { stdin: muster.administrator_token });
   expect([refused.exit_code, refused.stderr]).toEqual([
     1,
-    `The service is at ${url}: use that address (muster login ${url}, or --url).\n`,
+    `The service is at ${url}: use that address (muster login ${url}, --url or MUSTER_URL).\n`,
   ]);
   expect(redirect.tokens).toEqual([null]);
   // A change is not sent on as a read.
@@ -200,6 +201,128 @@ test('login: a refused token is named, without the advice to log in', async () =
   expect([refused.exit_code, refused.stderr]).toEqual([3, expect.stringContaining(`${url} refused the token`)]);
   expect(refused.stderr).not.toContain('muster login');
   expect(await Bun.file(join(home, 'six/muster/credentials.json')).exists()).toBe(false);
+}, 300_000);
+
+test('login: a refused MUSTER_TOKEN or --token is named, and no login is advised that would take it again', async () => {
+  const url = muster.config.public_url;
+  const env = { MUSTER_TOKEN: 'wrong' };
+  const REFUSED: [args: string[], env: object, advice: string][] = [
+    [['status', '--url', url], env, `replace it, or unset it and log in: muster login ${url}\n`],
+    [['login', url], env, `${url} refused the token of MUSTER_TOKEN: `],
+    [['status', '--url', url, '--token', 'wrong'], {}, 'This is the token of --token: pass another one.\n'],
+  ];
+  for (const [args, variables, advice] of REFUSED) {
+    const { exit_code, stderr } = await run('thirteen', args, { env: variables });
+    expect([args, exit_code, stderr]).toEqual([args, 3, expect.stringContaining(advice)]);
+  }
+  const { stdout } = await run('thirteen', ['doctor', '--json', '--url', url], { env });
+  const found = JSON.parse(stdout).findings.find(({ advice }: { advice: string }) => advice.includes('MUSTER_TOKEN'));
+  expect(found.what).not.toContain('MUSTER_TOKEN');
+}, 300_000);
+
+test('login: a token that is not one line of visible signs is refused before it is sent', async () => {
+  const url = muster.config.public_url;
+  const cut = `${muster.administrator_token.slice(0, 40)}\n${muster.administrator_token.slice(40)}`;
+  const WRONG: [args: string[], run: { stdin?: string; env?: object }, name: string][] = [
+    [['status', '--url', url], { env: { MUSTER_TOKEN: cut } }, 'MUSTER_TOKEN'],
+    [['status', '--url', url, '--token', '-'], { stdin: cut }, '--token'],
+    [['login', url, '--token', 'tök'], {}, '--token'],
+  ];
+  for (const [args, options, name] of WRONG) {
+    const { exit_code, stderr } = await run('fourteen', args, options);
+    expect([args, exit_code, stderr]).toEqual([
+      args,
+      2,
+      expect.stringContaining(`The token of ${name} has a line break`),
+    ]);
+  }
+  const env = { MUSTER_TOKEN: ` ${muster.administrator_token}\n` };
+  expect(await run('fourteen', ['whoami', '--url', url], { env })).toMatchObject({ exit_code: 0 });
+}, 300_000);
+
+test('login: the logins for two games of a service are both kept, and commands take that of their game', async () => {
+  const url = muster.config.public_url;
+  const [one, other] = [
+    await makeGame(muster.api, muster.administrator_token),
+    await makeGame(muster.api, muster.administrator_token),
+  ];
+  const nameOf = async ({ game_id }: { game_id: string }) =>
+    (await muster.api.ok('GET', `/cloud/games/${game_id}`, { token: muster.administrator_token })).game.name_id;
+  const names = [await nameOf(one), await nameOf(other)];
+  for (const [index, { cloud_token }] of [one, other].entries()) {
+    const { stderr } = await run('fifteen', ['login', url, '--token', '-'], { stdin: cloud_token });
+    expect(stderr).toBe(`Logged in to ${url} for the game ${names[index]}.\n`);
+  }
+  const statusOf = (...args: string[]) => run('fifteen', ['status', '--json', ...args]);
+  for (const game of [names[0] ?? '', one.game_id, names[1] ?? '']) {
+    expect([game, await statusOf('--game', game)]).toEqual([game, expect.objectContaining({ exit_code: 0 })]);
+  }
+  // Without a game, the latest login counts.
+  expect(JSON.parse((await statusOf()).stdout).game).toBe(names[1]);
+  const third = await statusOf('--game', 'third');
+  expect([third.exit_code, third.stderr]).toEqual([
+    4,
+    expect.stringContaining(
+      `Your token is of the game ${names[1]}, and cannot be used for third. If third exists, log in for`,
+    ),
+  ]);
+  // The token of a person is for all games.
+  await run('fifteen', ['login', url, '--token', '-'], { stdin: muster.administrator_token });
+  expect(Object.values(await Bun.file(join(home, 'fifteen/muster/credentials.json')).json())).toEqual([
+    [{ token: muster.administrator_token }],
+  ]);
+}, 300_000);
+
+test('login: the token that an older release kept is still read', async () => {
+  const url = muster.config.public_url;
+  await Bun.write(join(home, 'sixteen/muster/credentials.json'), JSON.stringify({ [url]: muster.administrator_token }));
+  expect(await run('sixteen', ['whoami', '--url', url])).toMatchObject({ exit_code: 0 });
+}, 300_000);
+
+test('login: localhost and 127.0.0.1 are one service of this machine', async () => {
+  const url = muster.config.public_url;
+  const named = url.replace('127.0.0.1', 'localhost');
+  expect(named).not.toBe(url);
+  await Bun.write(join(home, 'own-data/administrator-token'), muster.administrator_token);
+  const env = { MUSTER_PORT: new URL(url).port, MUSTER_DATA: join(home, 'own-data') };
+  expect(await run('seventeen', ['whoami', '--url', named], { env })).toMatchObject({ exit_code: 0 });
+  expect(await run('seventeen', ['login', named], { env })).toMatchObject({ exit_code: 0 });
+  expect(await run('seventeen', ['whoami', '--url', url])).toMatchObject({ exit_code: 0 });
+}, 300_000);
+
+test('logout: says that there was no login, and with which token commands go on', async () => {
+  const url = muster.config.public_url;
+  await Bun.write(join(home, 'own-data/administrator-token'), muster.administrator_token);
+  const env = { MUSTER_PORT: new URL(url).port, MUSTER_DATA: join(home, 'own-data') };
+  await run('eighteen', ['login', url], { env });
+  expect((await run('eighteen', ['logout', '--url', url], { env })).stderr).toBe(
+    `Logged out of ${url}.\nCommands here go on with the token of ${home}/own-data/administrator-token.\n`,
+  );
+  expect((await run('eighteen', ['logout', '--url', url])).stderr).toBe(`You were not logged in to ${url}.\n`);
+  const with_variable = await run('eighteen', ['logout', '--url', url], { env: { MUSTER_TOKEN: 'any' } });
+  expect(with_variable.stderr).toContain('Commands here go on with the token of MUSTER_TOKEN.\n');
+}, 300_000);
+
+test('profiles: a file that was damaged by hand is named', async () => {
+  for (const damaged of ['x', 'null', '{"profiles":null}', '{"profiles":{"a":{"url":1}}}']) {
+    await Bun.write(join(home, 'nineteen/muster/profiles.json'), damaged);
+    const { exit_code, stderr } = await run('nineteen', ['status']);
+    expect([damaged, exit_code, stderr]).toEqual([
+      damaged,
+      2,
+      expect.stringContaining('profiles.json is damaged: correct it'),
+    ]);
+  }
+}, 300_000);
+
+test('use: names the known profiles and the command that creates one, and takes no token', async () => {
+  const unknown = await run('twenty', ['use', 'foo']);
+  expect([unknown.exit_code, unknown.stderr]).toEqual([
+    4,
+    'There is no profile "foo". Create it: muster use foo --url ADDRESS\n',
+  ]);
+  const with_token = await run('twenty', ['use', 'foo', '--url', 'https://play.example.com', '--token', 'abc']);
+  expect([with_token.exit_code, with_token.stderr]).toEqual([2, expect.stringContaining('leave out --token')]);
 }, 300_000);
 
 test('use: says which service, game and namespace the next commands have', async () => {

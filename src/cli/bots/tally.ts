@@ -32,3 +32,8 @@ export function percentile(values: number[], share: number): number | undefined 
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
 }
+
+/** Returns how many times something happened that must not. */
+export function countFaults({ faults }: Tally): number {
+  return [...faults.values()].reduce((sum, count) => sum + count, 0);
+}

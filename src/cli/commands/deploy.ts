@@ -6,7 +6,8 @@ import { environment } from '../environment.ts';
 import { startBackgroundDeploy } from '../project/background.ts';
 import { ensureGame, findScope } from '../project/games.ts';
 import { countOldLobbies, describeOldLobbies, waitForOldLobbies } from '../project/old-lobbies.ts';
-import { type Project, readProject } from '../project/project-file.ts';
+import { readDeployable } from '../project/project-content.ts';
+import type { Project } from '../project/project-file.ts';
 import { PROJECT_FILE } from '../project/project-shape.ts';
 import { checkVersion } from '../project/version-check.ts';
 import { createVersion, dryRunVersion, prepareVersion, reserveName, switchTo } from '../project/versions.ts';
@@ -38,13 +39,13 @@ const READY_WITHIN_MS = 5 * 60_000;
 
 /** Deploys. A signal such as ctrl-C stops it, and no lobby of a version that is not live is left. */
 export async function deploy(namespace: string | undefined, options: DeployOptions): Promise<void> {
-  let end = 'Nothing was switched.';
+  let outcome = 'Nothing was switched.';
   const onLive = () => {
-    end = 'The new version is live.';
+    outcome = 'The new version is live.';
   };
   await doStoppable({
     work: (stopping) => deployUntil(stopping, withNamespace(options, namespace), onLive),
-    describeStop: () => `Stopped. ${end}`,
+    describeStop: () => `Stopped. ${outcome}`,
   });
 }
 
@@ -54,23 +55,26 @@ export async function deploy(namespace: string | undefined, options: DeployOptio
  */
 async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive: () => void): Promise<void> {
   const wait_ms = readWait(options.wait);
-  const project = options.version === undefined ? readProject(process.cwd()) : undefined;
+  const project = options.version === undefined ? readDeployable(process.cwd()) : undefined;
   if (project && options.region) refuseRegionNames(project);
   const game = options.game ?? environment.game ?? project?.game;
-  const session = await Session.open({ ...options, ...(game && { game }) }, stopping);
+  const session = await Session.open({ ...options, ...(game && { game }) }, { stopping });
   const { say } = session.output;
   for (const note of project?.notes ?? []) say(note);
   if (project && options.dryRun) return await dryRun(session, project, options);
 
   const started = performance.now();
   const scope = project ? await ensureGame(session) : await session.scope();
+  if (options.message !== undefined) refuseUsedName(session, scope, options.message);
   const candidate = project
     ? await uploadVersion(session, scope, project, options)
     : await chooseVersion(session, scope, options.version ?? '');
   const { version_id, display_name, has_lobbies, uploaded } = candidate;
   const { game: deployed, namespace } = scope;
+  // Only an existing version can be live: a new one was just created.
+  const is_live = version_id === namespace.version_id;
   const answer = { version_id, namespace: namespace.name_id, game: deployed.name_id, ...uploaded };
-  const is_checked = options.check && has_lobbies;
+  const is_checked = options.check && has_lobbies && !is_live;
   if (options.detach && is_checked) {
     const detached = await startBackgroundDeploy(session, scope, version_id);
     return session.show({ ...answer, detached }, () => {
@@ -87,15 +91,20 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
       ),
     );
   }
-  await switchTo(session, scope, version_id);
+  if (!is_live) await switchTo(session, scope, version_id);
   onLive();
 
   const old_lobbies = await countOldLobbies(session, scope, version_id);
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   session.show({ ...answer, old_lobbies }, (output) => {
-    output.line(`${answer.game} ${answer.namespace}: ${liveBefore(scope)} → ${display_name} (${seconds} s)`);
+    const place = `${answer.game} ${answer.namespace}`;
+    const change = is_live
+      ? `${display_name} is live already`
+      : `${liveBefore(scope)} → ${display_name} (${seconds} s)`;
+    output.line(`${place}: ${change}`);
     const undo = session.commandFor(deployed, `rollback ${namespace.name_id}`);
-    output.say(`${describeOldLobbies(old_lobbies)} To undo: ${undo}`);
+    const has_undo = !is_live && !environment.is_throwaway;
+    output.say(`${describeOldLobbies(old_lobbies)}${has_undo ? ` To undo: ${undo}` : ''}`);
   });
   if (wait_ms !== undefined) await waitForOldLobbies(session, scope, { version_id, within_ms: wait_ms });
 }
@@ -105,6 +114,16 @@ function refuseRegionNames({ file }: Project): void {
   if (file !== PROJECT_FILE) return;
   throw new Failure(
     `--region renames regions of a Rivet configuration, but this folder has ${PROJECT_FILE}: write the service's names ("muster regions") in it.`,
+    EXIT.wrong_use,
+  );
+}
+
+/** Throws a Failure if a version of the game has a name already. The service would refuse it after the uploads. */
+function refuseUsedName(session: Session, { game, namespace }: Scope, name: string): void {
+  if (!game.versions.some(({ display_name }) => display_name === name)) return;
+  const take_it = session.commandFor(game, `deploy ${namespace.name_id} --version ${JSON.stringify(name)}`);
+  throw new Failure(
+    `The game has a version "${name}" already. Choose another --message, or put the namespace on that version: ${take_it}`,
     EXIT.wrong_use,
   );
 }

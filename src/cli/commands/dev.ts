@@ -17,7 +17,8 @@ import { followServerLogs } from '../namespace-log.ts';
 import { whyNoServiceHere } from '../no-service-here.ts';
 import { pause } from '../pause.ts';
 import { ensureGame } from '../project/games.ts';
-import { type Project, readProject } from '../project/project-file.ts';
+import { readDeployable } from '../project/project-content.ts';
+import type { Project } from '../project/project-file.ts';
 import { refusalOf, type Scope, Session, type SharedOptions } from '../session.ts';
 import { portOf } from '../url-parts.ts';
 import { playBots, showFigures } from './bots.ts';
@@ -31,6 +32,8 @@ interface DevOptions {
 }
 
 const KEYS = 'r ends all lobbies   b lets two bots play for 30 s   l hides or shows logs   o opens the page   q quits';
+/** What the key b starts. */
+const BOTS = { count: 2, duration: '30s' };
 /** How long the requests of a stop may take. The service may not answer. */
 const CLEAN_UP_MS = 15_000;
 
@@ -46,7 +49,7 @@ export async function dev({ open, yes = false, json = false }: DevOptions): Prom
   // A second press of ctrl-C ends the clean-up, and after that the service at once.
   void listenForStop(() => hurrying.abort()).then(() => stopping.abort());
   const { signal } = stopping;
-  const project = readProject(process.cwd());
+  const project = readDeployable(process.cwd());
   const service = await openDevService(signal);
   try {
     const here = { url: service.url, game: project.game, namespace: 'prod', json };
@@ -56,8 +59,7 @@ export async function dev({ open, yes = false, json = false }: DevOptions): Prom
     const scope = await ensureGame(session);
     const openPage = await showAddresses(session, scope, project);
     await using files = await watchFiles(await listSourcesOf(project));
-    const bots = { ...here, ...(session.api.token && { token: session.api.token }), for: '30s' };
-    const run = new DevRun({ session, scope, files, openPage, stopping, bots });
+    const run = new DevRun({ session, scope, files, openPage, stopping });
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
     try {
       using _ = run.listenForKeys();
@@ -80,8 +82,6 @@ interface DevParts {
   files: WatchedFiles;
   openPage: () => Promise<void>;
   stopping: AbortController;
-  /** The options of `muster bots` for the same namespace. */
-  bots: SharedOptions & { for: string };
 }
 
 /** The work of `muster dev` while its service runs. */
@@ -178,11 +178,12 @@ class DevRun {
   }
 
   async #playBots(): Promise<void> {
-    const { bots, stopping } = this.#parts;
-    await playBots('2', {
-      options: bots,
+    const { session, stopping } = this.#parts;
+    await playBots({
+      session,
+      ...BOTS,
       stopping: stopping.signal,
-      onEnd: (session, figures) => showFigures(session, figures, { event: 'bots' }),
+      onEnd: (of_session, scope, figures) => showFigures(of_session, scope, figures, { event: 'bots' }),
     });
   }
 
@@ -198,20 +199,25 @@ class DevRun {
 }
 
 /** Opens a session with the administrator's token of this machine or, if that is of another service, with that of a login. */
-async function openSession(here: SharedOptions & { url: string }, signal: AbortSignal): Promise<Session> {
+async function openSession(here: SharedOptions & { url: string }, stopping: AbortSignal): Promise<Session> {
   for (const { token } of readLocalTokens()) {
-    if ((await refusalOf(here.url, token)) === undefined) return await Session.open({ ...here, token }, signal);
+    if ((await refusalOf(here.url, token)) !== undefined) continue;
+    return await Session.open(here, { stopping, given_token: { token, source: 'data directory' } });
   }
-  const session = await Session.open(here, signal);
+  const session = await Session.open(here, { stopping });
   const { token } = session.api;
   if (token !== undefined && (await refusalOf(here.url, token)) === undefined) return session;
-  throw new Failure(foreignService(here.url));
+  throw new Failure(foreignService(session));
 }
 
 /** Returns what to do about a service that was started elsewhere, because its token is not here. */
-function foreignService(url: string): string {
+function foreignService({ api: { url }, token_source }: Session): string {
   const port = portOf(new URL(url)) + 1;
-  const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or log in to that one (muster login ${url})`;
+  const log_in =
+    token_source === 'environment'
+      ? 'set MUSTER_TOKEN to a token of that one'
+      : `log in to that one (muster login ${url})`;
+  const ways = `give this one a port of its own (MUSTER_PORT=${port} muster dev), or ${log_in}`;
   return `Another service runs at ${url}, and its token is not in ${environment.data_directory}: ${ways}.`;
 }
 
@@ -226,8 +232,9 @@ async function confirmUse({ api }: Session, signal: AbortSignal): Promise<void> 
   if (!process.stdin.isTTY) throw new Failure(`${warning} To use it: muster dev --yes`, EXIT.wrong_use);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    // ctrl-C means no.
-    const answer = await asking.question(`${warning} Use it? [y/N] `, { signal }).catch(() => '');
+    const answer = await asking.question(`${warning} Use it? [y/N] `, { signal }).catch(() => {
+      throw new Failure('Stopped. Nothing was changed.', EXIT.interrupted);
+    });
     if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('Nothing was changed.');
   } finally {
     asking.close();

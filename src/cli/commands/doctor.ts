@@ -1,13 +1,16 @@
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
-import { EXIT, Failure } from '../../terminal/failure.ts';
+import { Failure } from '../../terminal/failure.ts';
 import { counted } from '../../terminal/terminal.ts';
+import { WRONG_KIND } from '../api-caller.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
 import { checkNamespaceLimits } from '../doctor/limits.ts';
 import { checkReadiness } from '../doctor/readiness.ts';
-import { Session, type SharedOptions } from '../session.ts';
+import { otherTokenAdvice } from '../given-token.ts';
+import { trustFor } from '../local-service.ts';
+import { refusalOf, Session, type SharedOptions } from '../session.ts';
 import { openTunnel } from '../tunnel.ts';
 import { hostOf } from '../url-parts.ts';
 
@@ -53,7 +56,8 @@ function toFindings(error: unknown): Finding[] {
 
 async function checkClock({ api: { url } }: Session): Promise<Finding[]> {
   const before = Date.now();
-  const asked = fetch(`${url}/health/live`, { signal: AbortSignal.timeout(CONNECT_WITHIN_MS) });
+  const signal = AbortSignal.timeout(CONNECT_WITHIN_MS);
+  const asked = fetch(`${url}/health/live`, { signal, tls: trustFor(new URL(url)) });
   const { headers } = await asked.catch(({ message }) => {
     throw new Failure(`${url} does not answer any more (${message}).`);
   });
@@ -80,7 +84,12 @@ async function readExpiry(address: URL): Promise<Date> {
     const tunnel = await openTunnel(address, signal);
     const host = hostOf(address);
     // TLS has no name for an address: the certificate is compared with the address itself.
-    const socket = connect({ socket: tunnel, host, ...(isIP(host) === 0 && { servername: host }) });
+    const socket = connect({
+      socket: tunnel,
+      host,
+      ...(isIP(host) === 0 && { servername: host }),
+      ...trustFor(address),
+    });
     await once(socket, 'secureConnect', { signal });
     const { valid_to } = socket.getPeerCertificate();
     socket.destroy();
@@ -91,14 +100,12 @@ async function readExpiry(address: URL): Promise<Date> {
   }
 }
 
-async function checkToken({ api }: Session): Promise<Finding[]> {
-  const advice = `Log in: muster login ${api.url}`;
-  if (api.token === undefined) return [{ what: 'You are not logged in.', advice }];
-  try {
-    await api.get('/cloud/auth/inspect');
-    return [];
-  } catch (error) {
-    if (!(error instanceof Failure) || error.exit_code !== EXIT.not_logged_in) throw error;
-    return [{ what: error.message, advice }];
-  }
+async function checkToken({ api, token_source }: Session): Promise<Finding[]> {
+  const { url, token, login_advice: advice } = api;
+  if (token === undefined) return [{ what: 'You are not logged in.', advice }];
+  const failure = await refusalOf(url, token);
+  if (!failure) return [];
+  const is_of_other_kind = failure.refusal?.code === WRONG_KIND;
+  const needed = `Commands need the token of a person or a cloud token: ${otherTokenAdvice('one', url, token_source)}.`;
+  return [{ what: failure.message, advice: is_of_other_kind ? needed : advice }];
 }

@@ -14,7 +14,7 @@ interface LogOptions extends SharedOptions {
 /** Writes a link to the history of a game's lobbies, as CSV. */
 export async function exportLobbies(options: HistoryOptions): Promise<void> {
   const query_end = Date.now();
-  const since_ms = readDuration(options.since, '--since', Number.POSITIVE_INFINITY);
+  const since_ms = readDuration(options.since, '--since', { min_ms: 1_000, max_ms: Number.POSITIVE_INFINITY });
   const body = { query_start: Math.max(0, query_end - since_ms), query_end };
   const session = await Session.open(options);
   const { game_id } = await session.game();

@@ -57,7 +57,9 @@ export async function deleteLobby(given: string, options: SharedOptions): Promis
 async function findLobby(session: Session, given: string): Promise<{ lobby: RunningLobby; scope: Scope }> {
   const scope = await session.scope();
   const { lobbies } = await session.api.get<RunningLobbies>(paths.runningLobbies(scope));
-  return { scope, lobby: pick(lobbies, given, ({ lobby_id }) => lobby_id, 'lobby') };
+  const list_command = session.commandIn(scope, 'lobbies');
+  const lobby = pick(lobbies, given, { what: 'lobby', idOf: ({ lobby_id }) => lobby_id, list_command });
+  return { scope, lobby };
 }
 
 function showLobbies(output: Output, lobbies: RunningLobby[]): void {

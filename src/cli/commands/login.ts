@@ -2,9 +2,11 @@ import { EXIT, Failure } from '../../terminal/failure.ts';
 import { terminal } from '../../terminal/terminal.ts';
 import { ApiCaller, LONG_ATTEMPTS_MAX } from '../api-caller.ts';
 import { environment } from '../environment.ts';
-import { readLocalTokens } from '../local-service.ts';
-import { readProfiles, writeProfiles, writeToken } from '../profiles.ts';
-import { parseServiceUrl, readTokenOption, refusalOf, Session, type SharedOptions } from '../session.ts';
+import { readGivenToken } from '../given-token.ts';
+import { isLocalService, isSameService, readLocalTokens } from '../local-service.ts';
+import { forgetLogins, type LoginGame, storeLogin } from '../logins.ts';
+import { readProfiles, writeProfiles } from '../profiles.ts';
+import { parseServiceUrl, refusalOf, Session, type SharedOptions } from '../session.ts';
 
 interface DeviceLink {
   device_link_token: string;
@@ -28,26 +30,32 @@ export async function login(given_url: string | undefined, options: SharedOption
     throw new Failure(`Name one service: ${given_url} or ${options.url}.`, EXIT.wrong_use);
   }
   const url = parseServiceUrl(given_url ?? options.url ?? environment.url ?? profile?.url ?? environment.local_url);
-  const given = (await readTokenOption(options)) ?? environment.token;
+  const given = await readGivenToken(options);
   // A redirect or a wrong address is found before the token is sent.
   await new ApiCaller(url, undefined).get('/cloud/bootstrap');
-  const token = given ?? (await localToken(url)) ?? (await linkToken(url));
+  const token = given?.token ?? (await findLocalToken(url)) ?? (await awaitLinkToken(url));
   const failure = await refusalOf(url, token);
   if (failure) {
-    const words = `${url} refused the token: it is of another service, has expired or was revoked. Use another token.`;
-    throw new Failure(words, EXIT.not_logged_in, failure.refusal);
+    const words = `${url} refused the token${given?.source === 'environment' ? ' of MUSTER_TOKEN' : ''}`;
+    const advice = given?.source === 'environment' ? 'Set another one, or unset it' : 'Use another token';
+    const why = 'it is of another service, has expired or was revoked';
+    throw new Failure(`${words}: ${why}. ${advice}.`, EXIT.not_logged_in, failure.refusal);
   }
-  writeToken(url, token);
+  const game = await findGameOf(new ApiCaller(url, token));
+  storeLogin(url, { token, ...(game && { game }) });
   // Another service's profile stays. As with "muster use URL", the new one has the address as its name.
-  const name = profile === undefined || profile.url === url ? current : url;
+  const name = profile === undefined || isSameService(profile.url, url) ? current : url;
   writeProfiles({ current: name, profiles: { ...profiles, [name]: profiles[name] ?? { url } } });
-  terminal.say(name === current ? `Logged in to ${url}.` : `Logged in to ${url}, and using it instead of ${current}.`);
+  const where = game ? `${url} for the game ${game.name_id}` : url;
+  terminal.say(
+    name === current ? `Logged in to ${where}.` : `Logged in to ${where}, and using it instead of ${current}.`,
+  );
   if (options.json) terminal.json({ url, profile: name });
 }
 
 /** Returns the administrator's token of this machine's service; undefined for other services, and if it refuses every token. */
-async function localToken(url: string): Promise<string | undefined> {
-  if (url !== environment.local_url) return undefined;
+async function findLocalToken(url: string): Promise<string | undefined> {
+  if (!isLocalService(url)) return undefined;
   for (const { token, file } of readLocalTokens()) {
     if ((await refusalOf(url, token)) === undefined) return token;
     terminal.say(`The token in ${file} is not of the service at ${url}.`);
@@ -55,27 +63,45 @@ async function localToken(url: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** Forgets the token for a service. */
-export async function logout(options: SharedOptions): Promise<void> {
+/** Returns the game that a token is for; undefined for the token of a person. */
+async function findGameOf(api: ApiCaller): Promise<LoginGame | undefined> {
+  const { agent } = await api.get<{ agent: { game_cloud?: { game_id: string } } }>('/cloud/auth/inspect');
+  const { game_cloud } = agent;
+  if (!game_cloud) return undefined;
+  const { games } = await api.get<{ games: LoginGame[] }>('/cloud/games');
+  const game = games.find(({ game_id }) => game_id === game_cloud.game_id);
+  return game && { game_id: game.game_id, name_id: game.name_id, display_name: game.display_name };
+}
+
+/** Forgets the logins to a service, and says which other token commands go on with. */
+export async function logout({ token: _, ...options }: SharedOptions): Promise<void> {
+  const { api } = await Session.open(options);
+  const was_logged_in = forgetLogins(api.url);
   const session = await Session.open(options);
-  const { url } = session.api;
-  writeToken(url, undefined);
-  session.show({ url }, ({ say }) => say(`Logged out of ${url}.`));
+  session.show({ url: api.url }, ({ say }) => {
+    say(was_logged_in ? `Logged out of ${api.url}.` : `You were not logged in to ${api.url}.`);
+    const other = otherToken(session);
+    if (other !== undefined) say(`Commands here go on with the token of ${other}.`);
+  });
+}
+
+/** Returns where the commands of this folder have a token from without a login; undefined if they have none. */
+function otherToken({ token_source }: Session): string | undefined {
+  if (token_source === 'environment') return 'MUSTER_TOKEN';
+  return token_source === 'data directory' ? readLocalTokens()[0]?.file : undefined;
 }
 
 /** Shows the service and the token's caller, and the current profile if it is of that service. */
 export async function whoami(options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   if (session.api.token === undefined) {
-    throw new Failure(
-      `You are not logged in to ${session.api.url}. Log in: muster login ${session.api.url}`,
-      EXIT.not_logged_in,
-    );
+    throw new Failure(`You are not logged in to ${session.api.url}. ${session.api.login_advice}`, EXIT.not_logged_in);
   }
   const { agent } = await session.api.get<{ agent: Record<string, object> }>('/cloud/auth/inspect');
   const { current, profiles } = readProfiles();
   const { url } = session.api;
-  const own = profiles[current]?.url === url ? { profile: current, ...profiles[current] } : {};
+  const own =
+    profiles[current] && isSameService(profiles[current].url, url) ? { profile: current, ...profiles[current] } : {};
   const answer = { url, agent, ...own };
   session.show(answer, (output) => {
     const [kind = 'unknown', caller = {}] = Object.entries(agent)[0] ?? [];
@@ -84,13 +110,24 @@ export async function whoami(options: SharedOptions): Promise<void> {
 }
 
 /** Chooses a profile: the service, game and namespace of commands without options. Creates or changes it by options. */
-export async function use(name: string, { url, game, namespace, json = false }: SharedOptions): Promise<void> {
+export async function use(name: string, options: SharedOptions): Promise<void> {
+  const { url, token, game, namespace, json = false } = options;
+  if (token !== undefined) {
+    throw new Failure(
+      'A profile has no token: leave out --token, and log in afterwards (muster login).',
+      EXIT.wrong_use,
+    );
+  }
   const { profiles } = readProfiles();
   const before = profiles[name];
   const chosen = url ?? before?.url ?? (URL.canParse(name) ? name : undefined);
   if (chosen === undefined) {
-    const known = Object.keys(profiles).join(', ') || 'none';
-    throw new Failure(`There is no profile "${name}" (there are: ${known}). Create it with --url.`, EXIT.not_found);
+    const known = Object.keys(profiles).join(', ');
+    const others = known === '' ? '' : ` There are: ${known}.`;
+    throw new Failure(
+      `There is no profile "${name}".${others} Create it: muster use ${name} --url ADDRESS`,
+      EXIT.not_found,
+    );
   }
   const address = parseServiceUrl(chosen);
   // The game and the namespace of a profile are of its own service.
@@ -105,7 +142,7 @@ export async function use(name: string, { url, game, namespace, json = false }: 
 }
 
 /** Shows a link, and returns the token once a person has completed it. */
-async function linkToken(url: string): Promise<string> {
+async function awaitLinkToken(url: string): Promise<string> {
   if (!process.stdin.isTTY) {
     const advice = `pass one by "muster login ${url} --token -", or set MUSTER_TOKEN`;
     throw new Failure(`Without a terminal, a login needs a token: ${advice}.`, EXIT.wrong_use);

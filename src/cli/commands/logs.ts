@@ -36,7 +36,8 @@ export async function logs(given: string | undefined, options: LogsOptions): Pro
   const chosen = await findServer(session, scope, { given, server, lobby });
   session.output.say(`Server ${chosen.id}, lobby ${chosen.tags.lobby_id ?? '-'}`);
   const path = `${paths.servers(scope)}/${chosen.id}`;
-  if (follow) await followOne(session, { path, server_id: chosen.id, ...wanted });
+  if (follow)
+    await followOne(session, { path, show_command: session.commandIn(scope, `servers show ${chosen.id}`), ...wanted });
   else await showOne(session, { path, ...wanted });
 }
 
@@ -50,11 +51,11 @@ async function showOne(session: Session, log: Wanted & { path: string }): Promis
 /** Shows all lines of a server until it has ended. Throws Failure if it crashed. */
 async function followOne(
   session: Session,
-  { server_id, since = new Date(0), ...log }: Wanted & { path: string; server_id: string },
+  { show_command, since = new Date(0), ...log }: Wanted & { path: string; show_command: string },
 ): Promise<void> {
   const end = await followLog(session.api, { ...log, since, onLine: (line) => show(session, line) });
   session.output.say(end.summary);
-  if (end.has_crashed) throw new Failure(`The server crashed. For more: muster servers show ${server_id}`);
+  if (end.has_crashed) throw new Failure(`The server crashed. For more: ${show_command}`);
 }
 
 async function showAll(session: Session, scope: Scope, wanted: Wanted): Promise<void> {
@@ -63,7 +64,7 @@ async function showAll(session: Session, scope: Scope, wanted: Wanted): Promise<
   if (has_earlier_lines) session.output.say(EARLIER_LINES);
   if (is_cut) {
     session.output.say(
-      `These are the lines of ${read_count} servers. For another one: --server <id>, from "muster servers --all"`,
+      `These are the lines of ${read_count} servers. For another one: --server ID, from "${session.commandIn(scope, 'servers --all')}"`,
     );
   }
 }
@@ -97,11 +98,17 @@ async function findServer(
   const { servers } = await readAllServers(session, scope);
   const ofLobbies = servers.filter(({ tags }) => tags.lobby_id !== undefined);
   const lobbyOf = ({ tags }: Server) => tags.lobby_id ?? '';
-  if (lobby !== undefined) return pick(ofLobbies, lobby, lobbyOf, 'lobby');
-  if (server !== undefined) return pick(servers, server, ({ id }) => id, 'server');
+  const by_lobby = { what: 'lobby', idOf: lobbyOf, list_command: session.commandIn(scope, 'lobbies') };
+  const by_server = {
+    what: 'server',
+    idOf: ({ id }: Server) => id,
+    list_command: session.commandIn(scope, 'servers --all'),
+  };
+  if (lobby !== undefined) return pick(ofLobbies, lobby, by_lobby);
+  if (server !== undefined) return pick(servers, server, by_server);
   const text = (given ?? '').toLowerCase();
   const is_lobby = ofLobbies.some((one) => lobbyOf(one).startsWith(text) || lobbyOf(one).endsWith(text));
-  return is_lobby ? pick(ofLobbies, text, lobbyOf, 'lobby') : pick(servers, text, ({ id }) => id, 'server or lobby');
+  return is_lobby ? pick(ofLobbies, text, by_lobby) : pick(servers, text, { ...by_server, what: 'server or lobby' });
 }
 
 /** Shows a line; with the server that wrote it, if lines of several servers are shown. */

@@ -34,7 +34,7 @@ export async function machines(given: string | undefined, options: MachinesOptio
   const session = await Session.open(options);
   const { machines: all } = await session.api.get<{ machines: Machine[] }>('/cloud/machines');
   if (given === undefined) return showAll(session, all);
-  const { machine_id } = find(all, given);
+  const { machine_id } = find(session, all, given);
   const path = `/cloud/machines/${machine_id}`;
   if (undo) await session.api.call('DELETE', `${path}/drain`);
   else if (drain !== undefined) await session.api.call('PUT', `${path}/drain`, { body: { deadline_ms } });
@@ -65,13 +65,16 @@ function showAll(session: Session, all: Machine[]): void {
   );
 }
 
-function find(all: Machine[], given: string): Machine {
+function find(session: Session, all: Machine[], given: string): Machine {
   const text = given.toLowerCase();
   const found = all.filter(
     ({ machine_id, host }) => machine_id.startsWith(text) || machine_id.endsWith(text) || host === given,
   );
   const [first, ...others] = found;
-  if (!first) throw new Failure(`The service has no machine "${given}". List them: muster machines`, EXIT.not_found);
+  if (!first) {
+    const advice = `List them: ${session.commandAt('machines')}`;
+    throw new Failure(`The service has no machine "${given}". ${advice}`, EXIT.not_found);
+  }
   if (others.length > 0) {
     throw new Failure(`"${given}" fits ${found.length} machines: write more of the id.`, EXIT.wrong_use);
   }

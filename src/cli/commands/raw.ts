@@ -42,7 +42,7 @@ export async function watchPath(path: string, options: SharedOptions): Promise<v
     const answer = parseJson(text) as { watch?: { index: string } } | null | undefined;
     if (!answer?.watch)
       throw new Failure(
-        `${path} cannot be watched: its answer has no "watch". Read it: muster api GET ${path}`,
+        `${path} cannot be watched: its answer has no "watch". Read it: ${session.commandAt(`api GET ${path}`)}`,
         EXIT.wrong_use,
       );
     if (answer.watch.index !== index) session.output.json(answer);

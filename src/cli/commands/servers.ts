@@ -79,7 +79,13 @@ export async function readServer({ api }: Session, scope: Scope, id: string): Pr
  */
 export async function findServer(session: Session, scope: Scope, given: string): Promise<Server> {
   const whole = await readServer(session, scope, given);
-  return whole ?? pick((await readAllServers(session, scope)).servers, given, ({ id }) => id, 'server');
+  if (whole) return whole;
+  const list_command = session.commandIn(scope, 'servers --all');
+  return pick((await readAllServers(session, scope)).servers, given, {
+    what: 'server',
+    idOf: ({ id }) => id,
+    list_command,
+  });
 }
 
 async function readPage({ api }: Session, scope: Scope, query: Record<string, string | undefined>): Promise<Server[]> {
@@ -143,7 +149,8 @@ export async function showServer(given: string, options: SharedOptions): Promise
 export async function stopServer(given: string, options: SharedOptions): Promise<void> {
   const session = await Session.open(options);
   const scope = await session.scope();
-  const server = pick(await readServers(session, scope), given, ({ id }) => id, 'server');
+  const list_command = session.commandIn(scope, 'servers');
+  const server = pick(await readServers(session, scope), given, { what: 'server', idOf: ({ id }) => id, list_command });
   await session.api.call('DELETE', `${paths.servers(scope)}/${server.id}`);
   session.show({ server_id: server.id }, ({ say }) => say(`The server ${server.id} is ending.`));
 }

@@ -36,8 +36,13 @@ export async function revokeTokens(options: SharedOptions & { yes?: boolean }): 
     const what = `This revokes all cloud and service tokens and share links of ${name_id}, also the tokens of its tools.`;
     throw new Failure(`${what} To do it: ${session.commandFor(game, 'tokens revoke --yes')}`, EXIT.wrong_use);
   }
+  const { agent } = await session.api.get<{ agent: object }>('/cloud/auth/inspect');
   await session.api.call('POST', `/cloud/games/${game_id}/tokens/revoke`);
-  const advice = `A new token: ${session.commandFor(game, 'tokens create cloud')}`;
+  // A cloud token has revoked itself.
+  const advice =
+    'game_cloud' in agent
+      ? session.api.login_advice
+      : `A new token: ${session.commandFor(game, 'tokens create cloud')}`;
   session.show({ game_id }, ({ say }) =>
     say(`All cloud and service tokens and share links of ${name_id} are revoked. ${advice}`),
   );

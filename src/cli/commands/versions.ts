@@ -64,7 +64,10 @@ export async function compareVersions(from: string, to: string, options: SharedO
 export async function readVersion(session: Session, game: Game, given: string): Promise<Version> {
   const found = game.versions.filter(({ version_id, display_name }) => [version_id, display_name].includes(given));
   const [first, ...others] = found;
-  if (!first) throw new Failure(`The game has no version "${given}". List them: muster versions`, EXIT.not_found);
+  if (!first) {
+    const advice = `List them: ${session.commandFor(game, 'versions')}`;
+    throw new Failure(`The game has no version "${given}". ${advice}`, EXIT.not_found);
+  }
   if (others.length > 0)
     throw new Failure(`${found.length} versions have the name "${given}": write an id.`, EXIT.wrong_use);
   const path = `/cloud/games/${game.game_id}/versions/${first.version_id}`;

@@ -17,13 +17,11 @@ export async function checkReadiness(api: ApiCaller): Promise<{ is_ready: boolea
   } catch (error) {
     if (!(error instanceof Failure && error.refusal)) throw error;
     const { reasons } = (error.refusal.metadata ?? {}) as { reasons?: ServiceFinding[] };
-    const findings = reasons?.map(toFinding) ?? [{ what: error.message, advice: ADVICE_OTHERWISE }];
-    return { is_ready: false, findings };
+    // Another program has answered, or the service has another problem than that it is not ready.
+    if (!reasons) throw error;
+    return { is_ready: false, findings: reasons.map(toFinding) };
   }
 }
-
-/** For an answer that is not the service's own, such as that of a proxy. */
-const ADVICE_OTHERWISE = 'Correct what it names; the service becomes ready by itself.';
 
 function toFinding({ message, advice }: ServiceFinding): Finding {
   return { what: toSentence(message), advice };

@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { parse } from 'yaml';
 import { EXIT, Failure } from '../../terminal/failure.ts';
+import { isRecord } from '../is-record.ts';
 
 /** Maps whose keys the game chooses: a key without a value has the defaults. */
 const NAMED = new Set(['game_modes', 'regions']);
@@ -17,12 +18,10 @@ export function parseConfigFile(file: string): unknown {
     // The YAML parser reads JSON too, and unlike JSON.parse refuses repeated keys.
     return withoutNulls(file.endsWith('.toml') ? parseToml(text) : parse(text));
   } catch (error) {
-    throw new Failure(`${basename(file)}: ${error instanceof Error ? error.message : error}`, EXIT.wrong_use);
+    const is_directory = error instanceof Error && 'code' in error && error.code === 'EISDIR';
+    const problem = is_directory ? 'is a directory, not a file' : error instanceof Error ? error.message : error;
+    throw new Failure(`${basename(file)}: ${problem}`, EXIT.wrong_use);
   }
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function withoutNulls(value: unknown, key?: string): unknown {

@@ -54,14 +54,12 @@ function missingGame({ game_name }: Session, { games }: Listed): string | undefi
 
 /** Throws a Failure if the session's token is of one game, and so can neither see nor create another. */
 async function refuseTokenOfGame(session: Session, { games }: Listed, wanted: string): Promise<void> {
-  const { api, namespace_name } = session;
-  const { agent } = await api.get<{ agent: object }>('/cloud/auth/inspect');
-  if (!('game_cloud' in agent)) return;
   const own = games.map(({ name_id }) => name_id).join(', ');
-  const log_in = `If ${wanted} exists, log in for it: muster login ${api.url}`;
-  const create = session.commandFor({ name_id: wanted }, `deploy ${namespace_name} --token -`);
-  const advice = `${log_in}. To create it, deploy once with the token of a person: ${create}`;
-  throw new Failure(`Your token is of the game ${own}, and cannot deploy ${wanted}. ${advice}`, EXIT.not_logged_in);
+  const with_token = session.token_source === 'option' ? '' : ' --token -';
+  const create = session.commandFor({ name_id: wanted }, `deploy ${session.namespace_name}${with_token}`);
+  const sentence = await session.describeTokenOfGame(wanted, own);
+  if (sentence === undefined) return;
+  throw new Failure(`${sentence}. To create it, deploy once with the token of a person: ${create}`, EXIT.not_logged_in);
 }
 
 async function createGroup(session: Session): Promise<string> {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { EXIT, Failure } from '../../terminal/failure.ts';
-import { isRecord, parseConfigFile } from './config-file.ts';
+import { isRecord } from '../is-record.ts';
+import { parseConfigFile } from './config-file.ts';
 import { draftProject } from './draft.ts';
 import { keyProblems } from './key-problems.ts';
 import { PROJECT_FILE, type ProjectShape } from './project-shape.ts';

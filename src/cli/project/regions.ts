@@ -1,4 +1,4 @@
-import { isRecord } from './config-file.ts';
+import { isRecord } from '../is-record.ts';
 import type { Project } from './project-file.ts';
 
 interface Regions {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { EXIT, Failure } from '../../terminal/failure.ts';
-import { isRecord, parseConfigFile } from './config-file.ts';
+import { isRecord } from '../is-record.ts';
+import { parseConfigFile } from './config-file.ts';
 import { keyProblems } from './key-problems.ts';
 
 type Fields = Record<string, unknown>;
@@ -65,7 +66,9 @@ function translate(value: unknown, file: string): RivetConfig {
     throw new OtherProgram(`${file} belongs to another program: it has ${keys.join(', ')}.`, EXIT.wrong_use);
   }
   const unknown = keys.filter((key) => !known.includes(key));
-  if (unknown.length > 0) refuse(file, unknown.join(', '), 'is not a key of Rivet or Muster');
+  if (unknown.length > 0) {
+    refuse(file, unknown.join(', '), `${unknown.length === 1 ? 'is not a key' : 'are not keys'} of Rivet or Muster`);
+  }
   if (content.modules !== undefined) takeModules(content.modules, found);
   if (content.builds !== undefined) takeBuilds(content.builds, found);
   if (content.matchmaker !== undefined) takeMatchmaker(content.matchmaker, found);

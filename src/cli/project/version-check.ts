@@ -104,7 +104,7 @@ type Outcome = { is: 'ready' | 'not_checked'; words: string } | { is: 'failed'; 
 async function checkLobby(session: Session, check: Check): Promise<Outcome> {
   const { scope } = check;
   const token = await createPublicToken(session, scope);
-  const player = new ApiCaller(session.api.url, token, session.api.stopping);
+  const player = new ApiCaller(session.api.url, token, { stopping: session.api.stopping });
   const { game_modes = [] } = await player.get<{ game_modes?: { game_mode_id: string }[] }>('/matchmaker/lobbies/list');
   let outcome: Outcome = { is: 'not_checked', words: 'check    not possible, because the version has no game mode' };
   for (const { game_mode_id } of game_modes) {

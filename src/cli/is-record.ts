@@ -1,0 +1,4 @@
+/** Returns whether a value that was read is a map of keys and values. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
