@@ -56,7 +56,12 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
     ['game: tanks\nbuild: {path: ., args: {A: b}}', 'build.args are those of a build.dockerfile'],
     ['game: tanks\nbuild: {path: ., platform: linux/amd64}', 'build.platform is that of a build.dockerfile'],
     ['game: tanks\nbuild: {dockerfile: D, isolation: container}', 'build.isolation is that of a directory'],
-    ['game: tanks\nbuild: {path: ., isolation: full}', 'build.isolation'],
+    [
+      'game: tanks\nbuild: {path: ., isolation: full}',
+      'build.isolation is "full", but must be one of process, container.',
+    ],
+    ['game: tanks\nbuild: server.ts', 'build is "server.ts", but has keys: write build: { path: server.ts }.'],
+    ['game: tanks\nsite: x\nmatchmaker: {max_players: 300}', 'matchmaker.max_players must be <= 256.'],
     ['game: tanks\nbuild: {command: [./server]}', 'build.path is missing'],
     ['game: tanks', 'neither "build" nor "site"'],
     ['game: tanks\ngame: other\nsite: public', 'Map keys must be unique'],
@@ -78,11 +83,55 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
   expect(await run('deploy')).toMatchObject({ exit_code: 4, stderr: expect.stringContaining('missing.ts') });
   expect(await run('config', 'check')).toMatchObject({ exit_code: 4, stderr: expect.stringContaining('missing.ts') });
   await Bun.write(join(folder, 'muster.yaml'), 'game: tanks\nsite: readme.txt');
-  const no_directory = { exit_code: 2, stderr: expect.stringContaining('readme.txt is not a directory') };
-  expect(await run('deploy', '--dry-run')).toMatchObject(no_directory);
   await rm(join(folder, 'muster.yaml'));
   await mkdir(join(folder, 'muster.yaml'));
-  expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: expect.stringContaining('muster.yaml: EISDIR') });
+  expect(await run('deploy')).toMatchObject({ exit_code: 2, stderr: 'muster.yaml: is a directory, not a file\n' });
+}, 300_000);
+
+test('deploy, config check, dev: refuse files that cannot be deployed as the configuration says, before anything is created', async () => {
+  const WRONG: [text: string, message: string][] = [
+    ['site: readme.txt', 'site is readme.txt, which is not a directory.'],
+    ['site: empty', 'site is empty, which has no files to deploy.'],
+    ['build: {path: .}', 'build.path is a directory: say in build.command which program of it to run.'],
+    ['build: {path: empty, command: [a]}', 'build.path is empty, which has no files to deploy.'],
+    ['build: {path: srv.c}', 'build.path is srv.c, but a file must be a script that ends in .js'],
+    ['build: {path: server.ts, command: [a]}', 'build.path is one script, which is run itself: remove build.command.'],
+    ['build: {path: server.ts, isolation: container}', 'build.path is one script, which has no build.isolation'],
+    ['build: {path: server.ts, dockerfile: Dockerfile}', 'build.path is server.ts, which is not a directory.'],
+  ];
+  const files = { 'readme.txt': '', 'srv.c': '', 'server.ts': '', Dockerfile: '' };
+  const { folder, run } = await makeFolder('unfit', files);
+  await mkdir(join(folder, 'empty'));
+  for (const [text, message] of WRONG) {
+    await Bun.write(join(folder, 'muster.yaml'), `game: unfit\n${text}`);
+    const refused = { exit_code: 2, stdout: '', stderr: expect.stringContaining(`muster.yaml: ${message}`) };
+    expect([text, await run('config', 'check')]).toEqual([text, refused]);
+  }
+  for (const command of ['deploy', 'dev']) expect(await run(command)).toMatchObject({ exit_code: 2 });
+  const { games } = JSON.parse((await run('api', 'GET', '/cloud/games')).stdout);
+  expect(games.map(({ name_id }: { name_id: string }) => name_id)).not.toContain('unfit');
+}, 300_000);
+
+test('deploy: names wrong regions and tiers with those of the service, and a used name before it uploads', async () => {
+  const project =
+    'game: named\nbuild: {path: server.ts}\nmatchmaker: {REGIONS docker: {ports: {game: {port: 80, protocol: http}}}}';
+  const { folder, run } = await makeFolder('named', { 'server.ts': ROOM_SOURCE });
+  await Bun.write(join(folder, 'muster.yaml'), project.replace('REGIONS', 'regions: {mars: {tier: huge}},'));
+  const refused = await run('deploy');
+  expect(refused.exit_code).toBe(1);
+  expect(refused.stderr).toContain('the service has no region "mars" (in regions of the game mode default); it has: ');
+  expect(refused.stderr).toContain('in the region mars is unknown; the tiers are: basic-1d16, ');
+  await Bun.write(join(folder, 'muster.yaml'), project.replace('REGIONS', ''));
+  expect(await run('deploy', '--message', 'one two')).toMatchObject({ exit_code: 0 });
+  await Bun.write(join(folder, 'server.ts'), `${ROOM_SOURCE}\n// changed`);
+  const used = await run('deploy', '--message', 'one two');
+  expect([used.exit_code, used.stderr]).toEqual([
+    2,
+    'The game has a version "one two" already. Choose another --message, or put the namespace on that version: muster deploy prod --version "one two"\n',
+  ]);
+  const again = await run('deploy', '--version', 'one two');
+  expect([again.exit_code, again.stdout]).toEqual([0, 'named prod: one two is live already\n']);
+  expect(again.stderr).not.toContain('To undo');
 }, 300_000);
 
 test('deploy --region: is refused beside muster.yaml, whose regions have the names of the service', async () => {
@@ -121,7 +170,7 @@ test('deploy: with the token of one game, another game is refused with what to d
     const { exit_code, stdout, stderr } = await run('deploy', '--token', cloud_token, ...how);
     expect([exit_code, stdout]).toEqual([3, '']);
     expect(stderr).toMatch(
-      /^Your token is of the game \S+, and cannot deploy another\. If another exists, log in for it/,
+      /^Your token is of the game \S+, and cannot be used for another\. If another exists, pass a token of it with --token\. To create/,
     );
   }
 }, 300_000);
@@ -161,7 +210,10 @@ test('deploy --dry-run: says what would be done, and changes nothing', async () 
   expect(await liveVersion()).toBe('the first');
   await Bun.write(join(folder, 'muster.yaml'), 'game: dry\nbuild: {path: server.ts}\nmatchmaker: {tier: huge}');
   const refused = await run('deploy', '--dry-run');
-  expect([refused.exit_code, refused.stderr]).toEqual([1, expect.stringContaining('tier-name-id-invalid')]);
+  expect([refused.exit_code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('in the region local is unknown; the tiers are: basic-1d16'),
+  ]);
 }, 300_000);
 
 test('deploy: files that usually hold secrets are left out, unless .musterignore says otherwise', async () => {

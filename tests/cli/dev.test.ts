@@ -354,6 +354,14 @@ test('dev: a service that was started elsewhere is used only after a question', 
   const { games } = await program.api.ok('GET', '/cloud/games', { token });
   expect(games.map(({ name_id }: { name_id: string }) => name_id)).not.toContain('asked');
 
+  const interrupted = startDev(elsewhere);
+  await waitForOutput(interrupted, 'Use it? [y/N]');
+  interrupted.pressCtrlC();
+  expect([await interrupted.exited, interrupted.output()]).toEqual([
+    130,
+    expect.stringContaining('Stopped. Nothing was changed.'),
+  ]);
+
   const using_it = startDev(elsewhere);
   await waitForOutput(using_it, 'Use it? [y/N]');
   using_it.write('y\n');
@@ -378,6 +386,22 @@ test('dev --json: what bots did is an event', async () => {
   terminal.write('q');
   expect(await terminal.exited).toBe(0);
   expect(terminal.output().match(/\{"event":"bots","seats":/g)).toHaveLength(2);
+}, 300_000);
+
+test('dev --json: a correction that returns to what is live is an event, and another game is refused', async () => {
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE);
+  const terminal = openTerminal([...COMMAND, 'dev', '--no-open', '--json'], home.environment, { cwd: folder });
+  await waitForOutput(terminal, '"event":"live"');
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT.replace('tanks', 'ships'));
+  await waitForOutput(terminal, '"event":"failed"');
+  expect(terminal.output()).toContain('names the game ships now, but this runs tanks');
+  await Bun.write(join(folder, 'muster.yaml'), PROJECT);
+  await waitForOutput(terminal, 'as before, so the version before stays live');
+  const versions = [...terminal.output().matchAll(/"event":"live".*?"version_id":"([^"]+)"/g)].map(([, id]) => id);
+  expect([versions.length, new Set(versions).size]).toEqual([2, 1]);
+  terminal.write('q');
+  expect(await terminal.exited).toBe(0);
 }, 300_000);
 
 test.skipIf(process.getuid?.() !== 0)(

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { listFiles, listLeftOut } from '../../src/cli/project/files.ts';
+import { describeUnreadable, listFiles, listLeftOut } from '../../src/cli/project/files.ts';
 import { Failure } from '../../src/terminal/failure.ts';
 import { refusalOf } from '../support/refusal.ts';
 
@@ -24,13 +24,25 @@ test('files: links to files and to directories are followed, as those of a packa
   await symlink('nowhere', join(game, 'broken'));
   await symlink(join(home, 'shared'), join(game, 'private'));
   await Bun.write(join(game, '.musterignore'), 'private/\n');
-  expect(listFiles(game).files.map(({ path, bytes }) => [path, bytes])).toEqual([
+  const listed = listFiles(game);
+  expect(listed.unreadable).toEqual(['broken']);
+  expect(listed.files.map(({ path, bytes }) => [path, bytes])).toEqual([
     ['assets/icon.png', 3],
     ['main.js', 1],
     ['node_modules/lib/index.js', 2],
     ['server.js', 1],
     ['store/lib@1/index.js', 2],
   ]);
+});
+
+test('files: a name that is not UTF-8 is left out and named', async () => {
+  const game = join(home, 'names');
+  await Bun.write(join(game, 'server.js'), '1');
+  await writeFile(Buffer.concat([Buffer.from(`${game}/f`), Buffer.from([0xff]), Buffer.from('.txt')]), '2');
+  const { files, unreadable } = listFiles(game);
+  expect([files.map(({ path }) => path), unreadable]).toEqual([['server.js'], ['f\ufffd.txt']]);
+  expect(describeUnreadable(unreadable)).toContain('f\ufffd.txt');
+  expect(describeUnreadable([])).toBeUndefined();
 });
 
 test('files: a link to a directory that holds it is refused by its name', async () => {

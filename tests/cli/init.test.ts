@@ -108,6 +108,12 @@ const FOLDERS: Record<string, Case> = {
     port: HTTP,
     game: 'die-sehr-gro-e-schlacht',
   },
+  'a name with accents': {
+    files: { 'package.json': '{"name": "Ünï Jeux Été"}', 'server.js': '' },
+    build: { path: 'server.js' },
+    port: HTTP,
+    game: 'uni-jeux-ete',
+  },
 };
 
 describe('init: finds in a folder', () => {

@@ -121,6 +121,7 @@ describe('muster test: refuses', () => {
       expect([args, refused.exit_code, refused.stdout]).toEqual([args, 2, '']);
       expect(refused.stderr).toContain('Usage: muster test [--deploy] -- COMMAND');
     }
+    expect((await run(['--deploi', '--', 'true'])).stderr).toContain('The command "test" has no option "--deploi".');
     expect(await run(['--help'])).toMatchObject({
       exit_code: 0,
       stderr: '',
@@ -309,6 +310,8 @@ test('muster test: two first runs at the same time prepare the database once, an
 test('muster test: the suite of examples/duel passes: find, a full lobby, a crash, a captcha, the clock', async () => {
   const { exit_code, stderr } = await run(['--deploy', '--', 'bun', 'test'], { cwd: DUEL });
   expect(stderr).toContain(' 5 pass\n 0 fail\n');
+  // A command that is typed later would act on another service.
+  expect(stderr).not.toContain('To undo');
   expect(exit_code).toBe(0);
   expect(remains()).toEqual(NOTHING);
 }, 300_000);

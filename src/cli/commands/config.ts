@@ -1,25 +1,17 @@
-import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { stringify } from 'yaml';
 import schema from '../../../docs/muster.schema.json' with { type: 'json' };
-import { EXIT, Failure } from '../../terminal/failure.ts';
 import { terminal } from '../../terminal/terminal.ts';
+import { readDeployable } from '../project/project-content.ts';
 import { type Project, readProject } from '../project/project-file.ts';
 
 interface ConfigOptions {
   json?: boolean;
 }
 
-/** Checks the configuration of this folder, and that the files it names exist. Needs no service. */
+/** Checks the configuration of this folder, and the files that it names. Needs no service. */
 export async function checkConfig({ json = false }: ConfigOptions): Promise<void> {
-  const project = readProject(process.cwd());
-  const missing = [project.build?.path, project.build?.dockerfile, project.site].filter(
-    (path) => path !== undefined && !existsSync(path),
-  );
-  if (missing.length > 0) {
-    const names = missing.map((path) => relative('.', path ?? '')).join(', ');
-    throw new Failure(`${project.file} names files that do not exist: ${names}. Correct their paths.`, EXIT.not_found);
-  }
+  const project = readDeployable(process.cwd());
   if (json) return terminal.json({ is_valid: true, ...toContent(project) });
   for (const note of project.notes) terminal.say(note);
   const { build, site } = project;

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
-import { toFailure } from '../../terminal/failure.ts';
+import { Failure, toFailure } from '../../terminal/failure.ts';
+import { assertDeployable } from '../project/project-content.ts';
 import { type Project, readProject } from '../project/project-file.ts';
 import { listSources } from '../project/script.ts';
 import { checkVersion } from '../project/version-check.ts';
@@ -16,8 +17,12 @@ interface LiveFolderOptions {
 
 /** Puts the files of a folder live in a namespace, again after each change of them. */
 export class LiveFolder {
-  /** The configuration that is live, as text; undefined before the first version. */
-  #live: string | undefined;
+  /** The version that is live, with its configuration as text; undefined before the first one. */
+  #live: { version_id: string; config: string } | undefined;
+  /** The name of the game in the first configuration that was read. */
+  #game: string | undefined;
+  /** Whether the files could not be put live when they changed last. */
+  #has_failed = false;
   #check: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -30,10 +35,12 @@ export class LiveFolder {
   async publish(what: string): Promise<void> {
     try {
       await this.#putLive(what);
+      this.#has_failed = false;
     } catch (error) {
       if (this.options.signal.aborted) return;
       const failure = toFailure(error);
       if (!failure) throw error;
+      this.#has_failed = true;
       const advice = this.#live === undefined ? 'Correct it, and save.' : 'The version before stays live.';
       this.#sayFailure(what, failure.message, advice);
     }
@@ -49,22 +56,41 @@ export class LiveFolder {
     const started = performance.now();
     const project = readProject(process.cwd());
     this.options.onSources(await listSourcesOf(project));
+    assertDeployable(project);
+    this.#assertSameGame(project);
     const { config } = await prepareVersion(session, scope, project);
     const wanted = JSON.stringify(config);
-    if (wanted === this.#live) return;
+    if (wanted === this.#live?.config) {
+      this.#sayUnchanged(what, this.#live.version_id, started);
+      return;
+    }
     const version_id = await createVersion(session, scope, { display_name: `dev ${new Date().toISOString()}`, config });
     if (config.matchmaker) session.output.say(await this.#checkVersion(version_id));
     await switchTo(session, scope, version_id);
-    this.#live = wanted;
+    this.#live = { version_id, config: wanted };
 
     const outdated = await this.#endOutdatedLobbies(what);
     const duration_ms = Math.round(performance.now() - started);
     if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ...outdated });
     const ends = outdated && outdated.ended_count + outdated.closed_count > 0;
     const lobbies = ends ? `; of the old version, ${describeEnding(outdated)}` : '';
-    // In UTC, as the lines of logs.
-    const clock = new Date().toISOString().slice(11, 19);
-    session.output.say(`${clock} ${what}: live after ${duration_ms} ms${lobbies}`);
+    session.output.say(`${clock()} ${what}: live after ${duration_ms} ms${lobbies}`);
+  }
+
+  /** Says that the version before is what the files describe again, after a failure; after another change, nothing. */
+  #sayUnchanged(what: string, version_id: string, started: number): void {
+    if (!this.#has_failed) return;
+    const { output, is_json } = this.session;
+    const duration_ms = Math.round(performance.now() - started);
+    if (is_json) output.json({ event: 'live', what, version_id, duration_ms });
+    output.say(`${clock()} ${what}: as before, so the version before stays live`);
+  }
+
+  /** Throws a Failure if the configuration names another game than at the start. */
+  #assertSameGame({ file, game }: Project): void {
+    this.#game ??= game;
+    if (game === this.#game) return;
+    throw new Failure(`${file} names the game ${game} now, but this runs ${this.#game}: start "muster dev" again.`);
   }
 
   async #checkVersion(version_id: string): Promise<string> {
@@ -92,6 +118,9 @@ export class LiveFolder {
     output.say(`${what}: ${message}\n${advice}`);
   }
 }
+
+/** Returns the time of day in UTC, as lines of logs have it. */
+const clock = () => new Date().toISOString().slice(11, 19);
 
 /** Returns the files and directories of a project that are deployed. */
 export async function listSourcesOf({ file, build, site }: Project): Promise<string[]> {

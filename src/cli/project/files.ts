@@ -25,6 +25,8 @@ export interface DeployedFiles {
   files: ProjectFile[];
   /** Files and folders that are left out because they usually hold secrets. */
   secrets: string[];
+  /** What is left out because it cannot be read: links that lead nowhere, and names that are not UTF-8. */
+  unreadable: string[];
 }
 
 /** Returns the files of a directory that are deployed, sorted by path. Follows links to files and directories. */
@@ -36,6 +38,7 @@ export function listFiles(directory: string): DeployedFiles {
   const whyLeftOut = readRules(directory);
   const files: ProjectFile[] = [];
   const secrets: string[] = [];
+  const unreadable: string[] = [];
   const visit = (below: string) => {
     for (const entry of readdirSync(join(directory, below), { withFileTypes: true })) {
       const path = below === '' ? entry.name : `${below}/${entry.name}`;
@@ -48,6 +51,7 @@ export function listFiles(directory: string): DeployedFiles {
         if (entry.isSymbolicLink()) refuseCircle(directory, path);
         visit(path);
       } else if (facts?.isFile()) add({ path, file }, facts);
+      else if (!facts) unreadable.push(path);
     }
   };
   const add = (named: Pick<ProjectFile, 'path' | 'file'>, { size, mode }: Stats) => {
@@ -57,7 +61,7 @@ export function listFiles(directory: string): DeployedFiles {
   };
   visit('');
   files.sort((one, other) => (one.path < other.path ? -1 : 1));
-  return { files, secrets };
+  return { files, secrets, unreadable };
 }
 
 export interface LeftOut {
@@ -99,6 +103,12 @@ function readableEntries(directory: string): Dirent[] {
 export function describeSecrets(secrets: string[]): string | undefined {
   if (secrets.length === 0) return undefined;
   return `secrets  left out: ${nameSome(secrets)} (a line like "!.env" in .musterignore deploys a file)`;
+}
+
+/** Returns a sentence about files that were left out because they cannot be read; undefined if there are none. */
+export function describeUnreadable(unreadable: string[]): string | undefined {
+  if (unreadable.length === 0) return undefined;
+  return `missing  left out, because a link leads nowhere or a name is not UTF-8: ${nameSome(unreadable)}`;
 }
 
 /** Returns the first of some paths, and how many others there are. */

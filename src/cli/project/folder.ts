@@ -168,9 +168,10 @@ function nameOfGodot(directory: string): string | undefined {
   return existsSync(file) ? /^config\/name="(.+)"\r?$/m.exec(readFileSync(file, 'utf8'))?.[1] : undefined;
 }
 
-/** Returns a name that muster.yaml accepts: `@studio/My Game!` becomes `my-game`. */
+/** Returns a name that muster.yaml accepts: `@studio/My Gäme!` becomes `my-game`. */
 function toGameName(name: string): string {
-  const words = name.replace(/^@[^/]*\//, '').toLowerCase();
+  const without_accents = name.normalize('NFKD').replace(/\p{M}/gu, '');
+  const words = without_accents.replace(/^@[^/]*\//, '').toLowerCase();
   const dashed = words.replace(/[^a-z0-9]+/g, '-').slice(0, GAME_LENGTH_MAX);
   return dashed.replace(/^-+|-+$/g, '') || 'game';
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
-import { EXIT, Failure } from '../../terminal/failure.ts';
+import { Failure } from '../../terminal/failure.ts';
 import { showWhile } from '../../terminal/progress-line.ts';
 import { terminal } from '../../terminal/terminal.ts';
 import { environmentWith } from '../environment.ts';
@@ -56,9 +56,6 @@ export async function packImage(
   stopping: AbortSignal | undefined,
 ): Promise<ServerPackage> {
   const { path, command, dockerfile, platform, args = {} } = build;
-  if (!existsSync(dockerfile)) {
-    throw new Failure(`There is no ${dockerfile}: correct the dockerfile of the configuration.`, EXIT.not_found);
-  }
   const builder = await findBuilder(basename(dockerfile));
   terminal.say(`build    ${basename(dockerfile)}, by ${builder.name}`);
   const directory = await mkdtemp(join(tmpdir(), 'muster-image-'));
@@ -75,7 +72,7 @@ export async function packImage(
     const id = (await readFile(id_file, 'utf8')).trim();
     const digest = new Bun.CryptoHasher('sha256').update(JSON.stringify([id, command ?? []])).digest('hex');
     const open = () => saveImage(builder, id, stopping);
-    return { kind: 'docker_image', file_name: 'image.tar.zst', open, secrets: [], command, digest };
+    return { kind: 'docker_image', file_name: 'image.tar.zst', open, secrets: [], unreadable: [], command, digest };
   } finally {
     await rm(directory, { recursive: true, force: true });
   }

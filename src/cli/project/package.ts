@@ -15,6 +15,8 @@ export interface ServerPackage {
   open(): Promise<PackageContent>;
   /** Files that were left out because they usually hold secrets. */
   secrets: string[];
+  /** Links that lead nowhere, and names that cannot be read, which were left out. */
+  unreadable: string[];
   /** Of a script: the files that it was made of. */
   sources?: string[];
   command: string[] | undefined;
@@ -34,11 +36,7 @@ export interface PackageContent extends AsyncDisposable {
 export async function packServer(build: Build, stopping?: AbortSignal): Promise<ServerPackage> {
   const { path, command, dockerfile, isolation } = build;
   if (dockerfile !== undefined) return await packImage({ ...build, dockerfile }, stopping);
-  const facts = statSync(path, { throwIfNoEntry: false });
-  if (!facts) throw new Failure(`There is no ${path}: correct build.path in muster.yaml.`, EXIT.not_found);
-  if (facts.isFile()) {
-    if (isolation)
-      throw new Failure('build.path is one script, which has no isolation: name a directory.', EXIT.wrong_use);
+  if (statSync(path).isFile()) {
     const { content, file_name, sources } = await readScript(path);
     return {
       kind: 'javascript',
@@ -46,15 +44,14 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
       sources,
       open: async () => inMemory(content),
       secrets: [],
+      unreadable: [],
       command: undefined,
       // The service runs the script by its name: the extension says whether it is TypeScript.
       digest: digestOf(content, [file_name]),
     };
   }
-  if (!command)
-    throw new Failure('build.path is a directory: say in build.command which program of it to run.', EXIT.wrong_use);
-  const { files, secrets } = listFiles(path);
-  if (files.length === 0) throw new Failure(`${path} has no files: correct build.path in muster.yaml.`, EXIT.wrong_use);
+  if (!command) throw new Failure('build.command is missing: name the program of the directory.', EXIT.wrong_use);
+  const { files, secrets, unreadable } = listFiles(path);
   const archive = { files, command };
   const how = isolation === 'container' ? { command, isolation } : command;
   const digest = await showWhile('build    reading it', () => digestArchive(archive, how));
@@ -64,6 +61,7 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
     file_name: 'server.tar.zst',
     open,
     secrets,
+    unreadable,
     command,
     digest,
     ...(isolation && { isolation }),

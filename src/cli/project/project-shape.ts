@@ -33,7 +33,8 @@ const Build = Type.Object(
       }),
     ),
     isolation: Type.Optional(
-      Type.Union([Type.Literal('process'), Type.Literal('container')], {
+      Type.Unsafe<'process' | 'container'>({
+        enum: ['process', 'container'],
         description:
           "Whether the server of a directory runs as a process, or in a container on the image of the service's operator. Default: process.",
       }),

@@ -1,9 +1,8 @@
 import { basename } from 'node:path';
 import { showBytes } from '../../terminal/bytes.ts';
-import { EXIT, Failure } from '../../terminal/failure.ts';
 import { showWhile } from '../../terminal/progress-line.ts';
 import type { Scope, Session } from '../session.ts';
-import { type DeployedFiles, describeSecrets, listFiles, type ProjectFile } from './files.ts';
+import { type DeployedFiles, describeSecrets, describeUnreadable, listFiles, type ProjectFile } from './files.ts';
 import { packServer, type ServerPackage } from './package.ts';
 import type { Build } from './project-file.ts';
 import { completeUpload, findMissing, sendParts, type UploadPart } from './transfer.ts';
@@ -57,14 +56,6 @@ export async function findSite(session: Session, scope: Scope, files: ProjectFil
 async function listSites({ api }: Session, scope: Scope, digest: string): Promise<KnownSite[]> {
   const { sites } = await api.get<{ sites: KnownSite[] }>(sitesOf(scope));
   return sites.filter(({ display_name }) => display_name.endsWith(digest));
-}
-
-/** Returns the files of a site. Throws a Failure if there are none. */
-export function listSiteFiles(directory: string): DeployedFiles {
-  const listed = listFiles(directory);
-  if (listed.files.length === 0)
-    throw new Failure(`The site ${directory} has no files: correct site in muster.yaml.`, EXIT.wrong_use);
-  return listed;
 }
 
 /** Uploads a server, or the parts of it that the service does not have. Returns the id of the build. */
@@ -126,9 +117,9 @@ async function prepareBuild({ api }: Session, scope: Scope, { server, blob, cont
 /** Uploads a site, or the parts of it that the service does not have. Returns its id. */
 export async function sendSite(session: Session, scope: Scope, directory: string): Promise<string> {
   const { api, output } = session;
-  const { files: listed_files, secrets } = listSiteFiles(directory);
-  saySecrets(session, secrets);
-  const files = await digestFiles(listed_files);
+  const listed_files = listFiles(directory);
+  sayLeftOut(session, listed_files);
+  const files = await digestFiles(listed_files.files);
   const digest = digestSite(files);
   const listed = await listSites(session, scope, digest);
   const known = listed.find(({ complete }) => complete);
@@ -202,17 +193,21 @@ function digestSite(files: SiteFile[]): string {
 }
 
 /** Says what a script imports, and which files of a directory were left out. */
-export function sayContent(session: Session, { path }: Build, { secrets, sources = [] }: ServerPackage): void {
+export function sayContent(session: Session, { path }: Build, { sources = [], ...content }: ServerPackage): void {
   const [, ...imported] = sources;
   const what = imported.length === 1 ? 'a file' : `${imported.length} files`;
   if (imported.length > 0) session.output.say(`bundle   ${basename(path)} and ${what} that it imports`);
-  saySecrets(session, secrets);
+  sayLeftOut(session, content);
 }
 
-/** Says which files were left out because they usually hold secrets. */
-export function saySecrets({ output }: Session, secrets: string[]): void {
-  const sentence = describeSecrets(secrets);
-  if (sentence !== undefined) output.say(sentence);
+/** Says which files were left out because they usually hold secrets, or cannot be read. */
+export function sayLeftOut(
+  { output }: Session,
+  { secrets, unreadable }: Pick<DeployedFiles, 'secrets' | 'unreadable'>,
+): void {
+  for (const sentence of [describeSecrets(secrets), describeUnreadable(unreadable)]) {
+    if (sentence !== undefined) output.say(sentence);
+  }
 }
 
 function buildsOf({ game, namespace }: Scope): string {

@@ -3,11 +3,13 @@ import { showBytes } from '../../terminal/bytes.ts';
 import { Failure } from '../../terminal/failure.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
+import { describeProblems, isAboutTier } from './config-problems.ts';
+import { listFiles } from './files.ts';
 import { packServer } from './package.ts';
 import type { Project } from './project-file.ts';
 import { PROJECT_FILE } from './project-shape.ts';
 import { fitRegions } from './regions.ts';
-import { findBuild, findSite, listSiteFiles, sayContent, saySecrets, sendBuild, sendSite } from './uploads.ts';
+import { findBuild, findSite, sayContent, sayLeftOut, sendBuild, sendSite } from './uploads.ts';
 
 /** The ids of what was uploaded. */
 interface Uploaded {
@@ -34,7 +36,7 @@ export async function prepareVersion(
   const image_id = project.build && (await sendBuild(session, scope, project.build));
   const site_id = project.site === undefined ? undefined : await sendSite(session, scope, project.site);
   const config = configOf(project, { image_id, site_id });
-  refuse(await validate(session, scope, config));
+  await refuse(session, scope, config, await validate(session, scope, config));
   return { image_id, site_id, config };
 }
 
@@ -59,15 +61,21 @@ export async function dryRunVersion(
     say(known ? `build    the same as ${known.display_name}` : `build    ${server.file_name}, ${size}: would be sent`);
   }
   if (project.site !== undefined) {
-    const { files, secrets } = listSiteFiles(project.site);
-    saySecrets(session, secrets);
+    const listed = listFiles(project.site);
+    sayLeftOut(session, listed);
+    const { files } = listed;
     const same = scope && (await findSite(session, scope, files));
     say(same ? 'site     the same as before' : `site     ${files.length} files: would be sent`);
   }
   if (!scope) return;
   const config = configOf(project, { image_id: known?.build_id, site_id: undefined });
   const problems = await validate(session, scope, config);
-  refuse(problems.filter((problem) => !FILLED_IN.test(problem)));
+  await refuse(
+    session,
+    scope,
+    config,
+    problems.filter((problem) => !FILLED_IN.test(problem)),
+  );
 }
 
 /** Problems that a configuration has only until the ids of its uploads are filled in. */
@@ -91,9 +99,21 @@ function fitProject({ output }: Session, { game }: Scope, project: Project, rena
   return { ...project, config };
 }
 
-function refuse(problems: string[]): void {
-  if (problems.length > 0)
-    throw new Failure(`The service refuses the configuration: ${problems.join(', ')}. Correct these keys.`);
+/** Throws a Failure if the service found something wrong with a configuration. */
+async function refuse(
+  { api }: Session,
+  { game }: Scope,
+  { matchmaker }: Prepared['config'],
+  problems: string[],
+): Promise<void> {
+  if (problems.length === 0) return;
+  const regions = game.available_regions.map(({ region_name_id }) => region_name_id);
+  const { tiers } = problems.some(isAboutTier)
+    ? await api.get<{ tiers: { tier_name_id: string }[] }>('/cloud/region-tiers')
+    : { tiers: [] };
+  const known = { regions, tiers: tiers.map(({ tier_name_id }) => tier_name_id) };
+  const words = describeProblems(problems, matchmaker, known);
+  throw new Failure(`The service refuses the configuration: ${words}. Correct these keys.`);
 }
 
 /** Returns a name for a version that no other deploy gets: the day and a number. */
