@@ -106,7 +106,7 @@ async function openAll(
       // Players call the last features, so the documents list these first.
       routes: features.toReversed().flatMap(({ routes = [] }) => routes),
       checks: [() => checkDatabase(database), storage.database_space.check],
-      warnings: [async () => storage.warning, storage.space.warn, ...operator.warnings],
+      warnings: [async () => storage.warning, storage.space.warn, composed.machines.warnOfDrain, ...operator.warnings],
       readIsolation: () => runtime.isolation,
       epoch: await readEpoch(database.queries),
     }),

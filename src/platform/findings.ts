@@ -14,6 +14,7 @@ const ADVICE = {
   LOOP_FAILS: 'Look for loop_failed in the log of the service, which has the cause.',
   LIMIT_NEARLY_REACHED:
     'Raise its setting if it has one (MUSTER_SOCKETS_MAX, MUSTER_WATCHERS_MAX, MUSTER_SERVERS_MAX; for files, ulimit -n), or add a machine.',
+  MACHINES_DRAINED: 'Let a machine take servers again: muster machines ID --undo',
   CERTIFICATE_EXPIRES: 'Renew it; with MUSTER_ACME_HOSTS, the log says why that fails (certificate_not_issued).',
   DATABASE_CONNECTIONS_FEW: 'Raise max_connections in PostgreSQL, or lower MUSTER_DATABASE_POOL.',
   TRANSACTION_OLD:

@@ -7,6 +7,7 @@ import { machineIdOf } from '../support/machines/machines.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
 import { serversOf } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
+import { waitFor } from '../support/wait.ts';
 
 const muster = shareService();
 let home: string;
@@ -53,6 +54,12 @@ test('muster machines: drains a machine, says what is left, waits for it, and le
   const waited = await run('machines', machine_id, '--drain', '0s', '--wait', '--json');
   expect(waited.exit_code).toBe(0);
   expect(JSON.parse(waited.stdout).machine).toMatchObject({ machine_id, servers: 0, drain: { is_complete: true } });
+  const warning = `No game server can start, because all machines of this datacenter are drained: ${machine_id}.`;
+  const warned = async () => (await run('status', '--game', game.game_id)).stderr.includes(warning);
+  await waitFor(warned, 'the warning');
+  expect((await run('doctor')).stdout).toContain(
+    `${warning}\n  → Let a machine take servers again: muster machines ID --undo`,
+  );
   const undone = await run('machines', machine_id, '--undo');
   expect([undone.exit_code, undone.stderr]).toEqual([0, 'It is not being drained.\n']);
   const { stdout } = await run('machines', '--json');

@@ -1,5 +1,6 @@
 import type { Tx } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
+import { type Finding, toFinding } from '../../platform/findings.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import { createLease, type LeaseDependencies } from './lease.ts';
 import * as store from './store.ts';
@@ -36,6 +37,18 @@ export function createMachines(dependencies: MachinesDependencies) {
   const { lockHeld, isReplaced, onDeclaredLost, lastRead } = lease;
 
   const isDraining = ({ drain_ts }: MachineSnapshot) => drain_ts !== null;
+  /** Returns the machines of this datacenter that can take servers unless they are being drained. */
+  const listUpHere = () =>
+    lastRead().machines.filter(
+      ({ datacenter_id, state, cluster_id }) =>
+        datacenter_id === own.datacenter_id && state === 'up' && cluster_id === null,
+    );
+
+  /** Returns whether all machines of this datacenter that could take servers are being drained. */
+  function areAllDraining(): boolean {
+    const here = listUpHere();
+    return here.length > 0 && here.every(isDraining);
+  }
 
   async function list(): Promise<Machine[]> {
     const [machines, by_machine] = await Promise.all([store.selectMachines(queries), loads()]);
@@ -104,13 +117,13 @@ export function createMachines(dependencies: MachinesDependencies) {
       lastRead()
         .machines.filter(isDraining)
         .map(({ node_id, is_drain_deadline_over }) => ({ node_id, is_deadline_over: is_drain_deadline_over })),
-    /** Returns whether all machines of this datacenter that could take servers are being drained. */
-    areAllDraining(): boolean {
-      const here = lastRead().machines.filter(
-        ({ datacenter_id, state, cluster_id }) =>
-          datacenter_id === own.datacenter_id && state === 'up' && cluster_id === null,
-      );
-      return here.length > 0 && here.every(isDraining);
+    areAllDraining,
+    /** Returns a finding if no game server can start in this datacenter, because all of its machines are being drained. */
+    async warnOfDrain(): Promise<Finding | undefined> {
+      if (!areAllDraining()) return undefined;
+      const ids = listUpHere().map(({ node_id }) => node_id);
+      const what = `no game server can start, because all machines of this datacenter are drained: ${ids.join(', ')}`;
+      return toFinding('MACHINES_DRAINED', what);
     },
     /** Returns whether another machine of this datacenter takes servers, as this process read it last. */
     isOtherSeenTakingServers: (): boolean =>

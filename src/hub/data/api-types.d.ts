@@ -3184,6 +3184,7 @@ export interface components {
       | 'STORAGE_DIFFERS'
       | 'LOOP_FAILS'
       | 'LIMIT_NEARLY_REACHED'
+      | 'MACHINES_DRAINED'
       | 'CERTIFICATE_EXPIRES'
       | 'DATABASE_CONNECTIONS_FEW'
       | 'TRANSACTION_OLD'
