@@ -14,7 +14,7 @@ export function createOutput(is_json: boolean): CommandOutput {
     is_json,
     show(answer, sentence) {
       if (is_json) terminal.json(answer);
-      else console.log(sentence);
+      else terminal.line(sentence);
     },
     fail(message, exit_code) {
       if (is_json) terminal.sayFailure({ exit_code, message });

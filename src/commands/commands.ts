@@ -1,7 +1,7 @@
 import { DEV_SERVICE_COMMAND } from '../cli/muster-command.ts';
 import { whyNoServiceHere } from '../cli/no-service-here.ts';
 import { POD_COMMANDS } from '../features/servers/runtimes/kubernetes/pod-names.ts';
-import { EXIT } from '../terminal/failure.ts';
+import { EXIT, Failure } from '../terminal/failure.ts';
 import { type CommandOutput, createOutput } from './command-output.ts';
 
 /** Runs the throwaway service of `muster test`, and is used by it only. */
@@ -70,7 +70,7 @@ export async function runCommand([given = 'serve', ...rest]: string[]): Promise<
     return await run(args, output);
   } catch (error) {
     const { ServiceError, StartError } = await import('../platform/errors.ts');
-    if (!(error instanceof StartError || error instanceof ServiceError)) throw error;
+    if (!(error instanceof StartError || error instanceof ServiceError || error instanceof Failure)) throw error;
     return output.fail(error.message, EXIT.failed);
   }
 }

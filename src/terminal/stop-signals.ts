@@ -64,3 +64,12 @@ export async function doStoppable<Result>({ work, describeStop }: Stoppable<Resu
     throw stopping.aborted ? new Failure(describeStop(), EXIT.interrupted) : error;
   }
 }
+
+/** Lets ctrl-C and SIGTERM end a command by a function, unless the command itself listens for them, to clean up. */
+export function endBy(end: (signal: StopSignal) => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      if (process.listenerCount(signal) === 0) end(signal);
+    });
+  }
+}

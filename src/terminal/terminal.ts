@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs';
 import { constants } from 'node:os';
+import { Failure } from './failure.ts';
 import { removeProgress } from './progress-line.ts';
 
 /** Where commands write: data to stdout, messages to stderr. */
@@ -61,11 +62,20 @@ function writeAll(text: string): void {
       rest = rest.subarray(writeSync(STDOUT, rest));
     } catch (error) {
       if (hasCode(error, 'EPIPE')) return void stopAsHangup();
+      if (!hasCode(error, 'EAGAIN')) throw toWriteFailure(error);
       // The reader is slow, and the pipe is full.
-      if (!hasCode(error, 'EAGAIN')) throw error;
       Bun.sleepSync(PAUSE_WHEN_FULL_MS);
     }
   }
+}
+
+function toWriteFailure(error: unknown): unknown {
+  if (hasCode(error, 'ENOSPC')) {
+    return new Failure('The output cannot be written, because the disk is full. Free some space.');
+  }
+  return error instanceof Error && 'code' in error
+    ? new Failure(`The output cannot be written (${error.code}).`)
+    : error;
 }
 
 /** Stops this command as a closed terminal does: it may clean up first. If it ignores the signal, as under `nohup`, it exits. */

@@ -64,6 +64,22 @@ test('--json: a command that fails writes one line of JSON to stderr, with the c
   }
 }, 300_000);
 
+test('json: a command that goes on writes an object when ctrl-C ends it', async () => {
+  const { game_id } = await makeControlledGame(muster);
+  const { start } = await makeProjectFolder(muster, home, { name: 'going-on', files: { 'a.txt': '' } });
+  for (const args of [
+    ['lobbies', 'watch'],
+    ['watch', '/cloud/games'],
+  ]) {
+    const child = start([...args, '--game', game_id, '--json']);
+    await child.stdout.getReader().read();
+    child.kill('SIGINT');
+    const { exit_code, stderr } = { exit_code: await child.exited, stderr: await new Response(child.stderr).text() };
+    const error = { exit_code: 130, message: 'Stopped.' };
+    expect([args, exit_code, JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '')]).toEqual([args, 130, { error }]);
+  }
+}, 300_000);
+
 test('json: a local command that a signal stops writes that as an object', async () => {
   const commands = resolve(import.meta.dir, '../../src/commands');
   const script = `const { runDatabaseCommand } = await import('${commands}/database-command.ts');
