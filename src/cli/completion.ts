@@ -1,7 +1,9 @@
 import tab from '@bomb.sh/tab/commander';
 import type { Command } from 'commander';
 import { printable } from '../terminal/terminal.ts';
+import { SHELLS } from './commands/complete.ts';
 import { paths } from './paths.ts';
+import { readProfiles } from './profiles.ts';
 import { Session, type SharedOptions } from './session.ts';
 
 /** How long the shell may wait for the service after a press of the tab key. */
@@ -14,6 +16,7 @@ type Value = [value: string, description: string];
 
 /** Commands whose argument is read from the service. */
 const LIVE: Record<string, (session: Session) => Promise<Value[]>> = {
+  machines: listMachines,
   'lobbies show': listLobbies,
   'lobbies close': listLobbies,
   'lobbies delete': listLobbies,
@@ -34,10 +37,21 @@ const LIVE_OPTIONS: Record<string, (session: Session) => Promise<Value[]>> = {
   lobby: listLobbies,
   server: listServers,
   version: listVersions,
+  mode: listModes,
 };
+
+/** What ends the suggestions: the shell adds names of files to them, or nothing. */
+const DIRECTIVES = { files: ':0', nothing: ':4' };
 
 /** Writes suggestions for the last, unfinished word of a command line, in the form that the shell's script reads. */
 export async function suggest(program: Command, words: string[]): Promise<void> {
+  const known_here = listHere(words);
+  if (known_here) {
+    for (const value of known_here.values)
+      if (PLAIN.test(value) && value.startsWith(words.at(-1) ?? '')) console.log(value);
+    console.log(known_here.directive);
+    return;
+  }
   // The library adds its own command of this name.
   const commands = program.commands as Command[];
   const own = commands.findIndex((command) => command.name() === 'complete');
@@ -61,6 +75,16 @@ export async function suggest(program: Command, words: string[]): Promise<void> 
     for (const argument of root.commands.get(name)?.arguments.values() ?? []) argument.handler = handler;
   }
   root.parse(words);
+}
+
+/** Returns suggestions for the last word that need no service; undefined for any other word. */
+function listHere(words: string[]): { values: string[]; directive: string } | undefined {
+  const [name = '', ...args] = words;
+  const is_file = (name === 'backup' || name === 'restore') && args.length === 1;
+  if (is_file || (name === 'init' && words.at(-2) === '--from')) return { values: [], directive: DIRECTIVES.files };
+  if (args.length !== 1 || args[0]?.startsWith('-')) return undefined;
+  if (name === 'use') return { values: Object.keys(readProfiles().profiles), directive: DIRECTIVES.nothing };
+  return name === 'complete' ? { values: [...SHELLS], directive: DIRECTIVES.nothing } : undefined;
 }
 
 /** Returns the options of a command line that name the service, the game and the namespace. */
@@ -104,6 +128,18 @@ async function listVersions(session: Session): Promise<Value[]> {
   return versions.map(({ display_name, version_id }) =>
     PLAIN.test(display_name) ? [display_name, version_id] : [version_id, display_name],
   );
+}
+
+async function listModes(session: Session): Promise<Value[]> {
+  const { game, namespace } = await session.scope();
+  const path = `/cloud/games/${game.game_id}/versions/${namespace.version_id}`;
+  const { version } = await session.api.get<{ version: { config: { matchmaker?: { game_modes?: object } } } }>(path);
+  return Object.keys(version.config.matchmaker?.game_modes ?? {}).map((name) => [name, 'game mode']);
+}
+
+async function listMachines({ api }: Session): Promise<Value[]> {
+  const { machines } = await api.get<{ machines: { machine_id: string; host: string }[] }>('/cloud/machines');
+  return machines.map(({ machine_id, host }) => [machine_id, host]);
 }
 
 async function listGames({ api }: Session): Promise<Value[]> {

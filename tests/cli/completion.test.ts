@@ -79,6 +79,44 @@ for (const [shell, { start, load }] of Object.entries(SHELLS)) {
   );
 }
 
+test('completion: names of files for the arguments that are files; profiles, shells, game modes and machines', async () => {
+  const suggest = async (...words: string[]) => {
+    const child = Bun.spawn([...COMMAND, 'complete', '--', ...words], { cwd: home, env: environment, stdout: 'pipe' });
+    return (await new Response(child.stdout).text()).trimEnd().split('\n');
+  };
+  for (const words of [
+    ['backup', 'a'],
+    ['restore', ''],
+    ['init', '--from', 'r'],
+  ]) {
+    expect([words, await suggest(...words)]).toEqual([words, [':0']]);
+  }
+  await Bun.write(
+    join(home, 'config/muster/profiles.json'),
+    JSON.stringify({ profiles: { play: { url: 'https://play.example.com' } } }),
+  );
+  expect(await suggest('use', 'p')).toEqual(['play', ':4']);
+  expect(await suggest('complete', '')).toEqual(['bash', 'zsh', 'fish', 'powershell', ':4']);
+  // The service may be too slow once.
+  await waitFor(async () => (await suggest('bots', '2', '--mode', '')).includes('default\tgame mode'), 'the game mode');
+  await waitFor(async () => (await suggest('machines', '')).length > 1, 'the machine');
+}, 300_000);
+
+test.skipIf(missing.includes('bash'))(
+  'completion: bash completes names of files where a command takes one',
+  async () => {
+    await Bun.write(join(home, 'backup-of-monday'), '');
+    const terminal = openTerminal(SHELLS.bash.start, environment, { cwd: home });
+    terminal.write(`${SHELLS.bash.load}; echo is_"loaded"\r`);
+    await waitForOutput(terminal, 'is_loaded');
+    terminal.write(`muster restore backup-of${TAB}`);
+    await waitFor(() => shownBy(terminal.output()).includes('backup-of-monday'), 'the file');
+    terminal.write(`${CTRL_U}exit\r`);
+    await terminal.exited;
+  },
+  300_000,
+);
+
 for (const [shell, { start, load }] of Object.entries(SHELLS)) {
   test.skipIf(missing.includes(shell))(
     `completion: in ${shell}, a press of the tab key runs and writes nothing, whatever the names and the line contain`,
