@@ -61,7 +61,7 @@ Open this link in a browser, check that it shows the code S22R-3K72, and choose 
   https://play.example.com/link/01a214f0-6f28-74eb-87ac-77f5a03b6d25
 
 # a person opens the link, sees the same code, and chooses the game
-Logged in to https://play.example.com.
+Logged in to https://play.example.com for the game tanks.
 
 $ muster lobbies watch
 tanks prod: 0 lobbies, 0 players

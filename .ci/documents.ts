@@ -153,7 +153,18 @@ These commands talk to a service, on this machine or another. They find it by \`
 of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`-\` reads it from standard input), by
 \`MUSTER_TOKEN\`, by \`muster login\`, or, on the machine of the service, in its data directory. \`--game\` and
 \`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default the game is that of the folder's
-\`muster.yaml\`, of the profile, or the only one, and the namespace is \`prod\`.
+\`muster.yaml\`, of the profile, or the only one, and the namespace is that of the profile, or \`prod\`.
+
+A _profile_ is an address with, optionally, a game and a namespace, which later commands take by default.
+\`muster use play --url https://play.example.com --game tanks --namespace staging\` creates or changes the profile
+\`play\` and selects it, and \`muster use play\` selects it again. The name may be an address: \`muster use ADDRESS\`. The
+first login creates the profile \`default\`. Profiles are in \`~/.config/muster/profiles.json\`. The tokens of logins are
+beside it in \`credentials.json\`, by address: one of a person, or one for each game that a link was completed for, of
+which a command takes that of its game. \`localhost\` and \`127.0.0.1\` are one service. A profile has no token, and
+\`MUSTER_TOKEN\` comes before all logins.
+
+On the machine of a service with \`MUSTER_TLS_LOCAL\`, the commands trust its certificate. Elsewhere, name the file of
+its authority: \`NODE_EXTRA_CA_CERTS=local-ca.pem\`.
 
 Data goes to stdout, messages to stderr. \`--json\` writes what the API answered: one object; commands that keep
 running write one object per line. \`complete\`, \`serve\`, \`test\`, \`openapi\` and \`help\`, whose output is their own, do
@@ -198,17 +209,21 @@ saved change live once a lobby of it becomes ready; lobbies of older versions en
 first, and end two seconds later: a client that watches \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees
 \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat in the new version. A service that runs already, but not
 with the data of this folder, may be one that others play on: the command asks before it uses that, and without a
-terminal needs \`--yes\`. In a terminal, it listens for keys, and a page of the game opens. The key q or ctrl-C ends the
-service that it started, with all game servers, also those that wait to start; a service that ran before goes on. A
-verification server of the game may be on this machine. On a machine whose ports people reach by https (GitHub
-Codespaces, Gitpod and others), it says at which addresses, and what to make public.
+terminal needs \`--yes\`. In a terminal, it listens for keys, and the game's site opens, or the hub if the game has none.
+The key q or ctrl-C ends the service that it started, with all game servers, also those that wait to start; a service
+that ran before goes on. A verification server of the game may be on this machine. On a machine whose ports people reach
+by https (GitHub Codespaces, Gitpod and others), it says at which addresses, and what to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
 \`muster config schema\` writes it too. Files that usually hold secrets, such as \`.env\` and \`*.key\`, are not deployed,
-unless a line like \`!.env\` in \`.musterignore\` says so; nor is a data directory of Muster, whatever its name: a folder
-that is one itself is refused. The build of a Dockerfile does not get them either. For that, docker needs buildx;
-without it, the command names the files.
+unless a line like \`!.env\` in \`.musterignore\` says so. A data directory of Muster is not deployed either; if the folder
+itself is one, the deploy is refused. The build of a Dockerfile does not get these files either. With docker, this needs
+buildx. Without buildx, the files can get into the image; the command lists them, so that you can name them in
+\`.dockerignore\`.
+
+Links that lead nowhere, and files whose names are not UTF-8, are left out; the deploy names them. \`muster config check\`
+finds most mistakes without a service. A deploy makes the same checks before it creates or sends anything.
 
 Without \`muster.yaml\`, a deploy takes a configuration of Rivet (\`rivet.json\`, \`rivet.yaml\`, \`rivet.toml\`,
 \`rivet.version.toml\`) as it is, says what it understood and what it left out, and refuses what has no counterpart.
@@ -220,9 +235,9 @@ A deploy checks the new version: it finds a seat in the namespace \`deploy-check
 is enough (a proof of work is solved). If the lobby of that seat does not become ready, the deploy shows its log and
 changes nothing. The lobby has the time of a request (50 s by default), as for a player; in a game mode with
 \`idle_lobbies\`, which become ready before players come, five minutes. \`--no-check\` switches without a check. ctrl-C
-ends that lobby, and changes nothing either. Lobbies of other versions go on until they end, and no find gives a seat in
-them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the background once everything
-is uploaded, and the command says which file has their output.
+during the check ends the checked lobby, and switches nothing. Lobbies of other versions go on until they end, and no
+find gives a seat in them; \`--wait\` waits for their end. With \`--detach\`, the check and the switch go on in the
+background once everything is uploaded, and the command prints the path of the file with their output.
 \`muster deploy prod --version NAME\` puts \`prod\` on an existing version, such as the one that is live in \`staging\`,
 after a check of it.
 
@@ -231,14 +246,14 @@ links to files and to other directories are followed.
 
 \`muster bots\` fails after a fault, which must not happen to any player: no connection to a seat, no answer to a find, an
 over-filled lobby, one seat for two players, or a seat in another game mode, in a closed lobby or in one of an old
-version. It also fails if a limit of your address refused bots. All of them come from one address, whose limits refuse
-more than a few: by default 16 finds a minute ([limits](limits.md#rate-limits)) and 8 players in a namespace ([limits
+version. It also fails if a limit of your address refused bots, or if no bot got a seat. All of them come from one
+address, whose limits refuse more than a few: by default 16 finds a minute ([limits](limits.md#rate-limits)) and 8 players in a namespace ([limits
 of a namespace](hub.md#limits-of-a-namespace)). The command says so and how to raise them. Other refusals are counted,
 and do not fail it. ctrl-C ends the bots early, and their figures until then are shown. If no bot got a seat, the
 figures have no find times.
 
-The tab key completes commands, options, ids of lobbies and servers, and names of games, namespaces and versions. A
-version whose name has a space or a sign that shells read is offered by its id.
+The tab key completes commands, options, ids of lobbies, servers and machines, and names of games, namespaces, versions,
+game modes and profiles. A version whose name has a space or a sign that shells read is offered by its id.
 
 - bash: \`source <(muster complete bash)\` in \`~/.bashrc\`
 - zsh: \`source <(muster complete zsh)\` in \`~/.zshrc\`, after \`compinit\`

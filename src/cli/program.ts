@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { EXIT, Failure, toFailure } from '../terminal/failure.ts';
+import { endBy } from '../terminal/stop-signals.ts';
 import { terminal } from '../terminal/terminal.ts';
 
 /** The headings of the groups of commands, in the order of the help. */
@@ -17,7 +18,13 @@ export const GROUPS = {
 export async function runClient(args: string[], machine_commands: readonly string[]): Promise<number> {
   const program = createProgram(machine_commands);
   const is_json = args.includes('--json');
-  if (is_json) reportAsJson(program);
+  reportWrongUse(program, is_json);
+  if (is_json) {
+    endBy(() => {
+      report(new Failure('Stopped.', EXIT.interrupted), is_json);
+      process.exit(EXIT.interrupted);
+    });
+  }
   try {
     const [name, separator, ...words] = args;
     if (name === 'complete' && separator === '--') {
@@ -55,12 +62,27 @@ function needsValue(group: Command | undefined, word = ''): boolean {
   return options.some(({ required, long, short }) => required && [long, short].includes(word));
 }
 
-/** Lets the parser report wrong use as JSON. */
-function reportAsJson(command: Command): void {
+/** Lets the parser say how to write a command whose argument is missing, and report wrong use as JSON. */
+function reportWrongUse(command: Command, is_json: boolean): void {
+  const write = (text: string) => {
+    if (is_json) terminal.sayFailure({ exit_code: EXIT.wrong_use, message: text.trim() });
+    else process.stderr.write(text);
+  };
   command.configureOutput({
-    outputError: (text) => terminal.sayFailure({ exit_code: EXIT.wrong_use, message: text.trim() }),
+    outputError: (text) =>
+      write(text.includes('missing required argument') ? `${text}${describeUse(command)}\n` : text),
   });
-  for (const part of command.commands) reportAsJson(part);
+  for (const part of command.commands) reportWrongUse(part, is_json);
+}
+
+/** Returns how a command is written, with the choices of its arguments. */
+function describeUse(command: Command): string {
+  const parents = command.parent?.parent ? [command.parent.name()] : [];
+  const wanted = command.registeredArguments.map((argument) => {
+    const what = argument.argChoices?.join('|') ?? argument.name();
+    return argument.required ? `<${what}>` : `[${what}]`;
+  });
+  return `Usage: ${['muster', ...parents, command.name(), ...wanted].join(' ')}`;
 }
 
 function report({ message, exit_code, refusal }: Failure, is_json: boolean): void {
@@ -93,13 +115,27 @@ export function createProgram(machine_commands: readonly string[] = []): Command
 
 /** Adds a command with the options of every command that talks to a service. */
 function addCommand(parent: Command, usage: string, text: string): Command {
+  return addServiceOptions(parent, usage, text)
+    .option('--game <name>', 'the game, by name or id (MUSTER_GAME)')
+    .option(
+      '--namespace <name>',
+      'the namespace, by name or id (MUSTER_NAMESPACE); by default that of the profile, or prod',
+    );
+}
+
+/** Adds a command about a service as a whole. It takes a game and a namespace like all others, and does not use them. */
+function addServiceCommand(parent: Command, usage: string, text: string): Command {
+  return addServiceOptions(parent, usage, text)
+    .addOption(new Option('--game <name>').hideHelp())
+    .addOption(new Option('--namespace <name>').hideHelp());
+}
+
+function addServiceOptions(parent: Command, usage: string, text: string): Command {
   return parent
     .command(usage)
     .description(text)
     .option('--url <address>', 'the service (MUSTER_URL); by default that of the profile, or of this machine')
     .option('--token <token>', 'the token (MUSTER_TOKEN); - reads it from standard input')
-    .option('--game <name>', 'the game, by name or id (MUSTER_GAME)')
-    .option('--namespace <name>', 'the namespace, by name or id (MUSTER_NAMESPACE); by default prod')
     .option('--json', 'write JSON: one object; commands that keep running write one object per line');
 }
 
@@ -150,11 +186,11 @@ function addDaily(program: Command): void {
   addCommand(
     program,
     'logs [server]',
-    'shows the log of a server or lobby, by default of the newest, also if it has ended',
+    'shows the log of a server or lobby; by default the newest server, even an ended one',
   )
     .option(
       '-f, --follow',
-      'from its first line until the server has ended; fail if it crashed; with --all, until ctrl-C',
+      'follow from the first line until the server ends; fail if it crashed; with --all, until ctrl-C',
     )
     .option('--server <id>', 'the log of this server')
     .option('--lobby <id>', "the log of this lobby's server")
@@ -165,9 +201,9 @@ function addDaily(program: Command): void {
       'only lines of the last 30s, 10m, 2h or 1d, or since a time in UTC such as 2026-11-23T12:00',
     )
     .action(async (server, options) => (await import('./commands/logs.ts')).logs(server, options));
-  addCommand(program, 'why <ray>', 'explains what the matchmaker decided about a request').action(
-    async (ray, options) => (await import('./commands/why.ts')).why(ray, options),
-  );
+  addCommand(program, 'why', 'explains what the matchmaker decided about a request')
+    .argument('<ray>', "the request's ray id: a UUID, in the header rvt-ray-id of the answer")
+    .action(async (ray, options) => (await import('./commands/why.ts')).why(ray, options));
 }
 
 function addOperating(program: Command): void {
@@ -179,7 +215,7 @@ function addOperating(program: Command): void {
     .description('the configuration of the game in this folder: check, show, schema');
   config
     .command('check')
-    .description('checks muster.yaml, and that the files it names exist')
+    .description('checks muster.yaml, and the files that it names')
     .option('--json', 'write JSON')
     .action(async (options) => (await import('./commands/config.ts')).checkConfig(options));
   config
@@ -247,20 +283,24 @@ function addOperating(program: Command): void {
     .option('--since <time>', 'how far it goes back: 12h, 30d', '7d')
     .action(async (options) => (await import('./commands/exports.ts')).exportLobbies(options));
   addCommand(exported, 'log <server>', 'writes a link to the whole log of a server')
-    .option('--errors', 'what it wrote to stderr, instead of stdout')
+    .option('--errors', 'export stderr instead of stdout')
     .action(async (server, options) => (await import('./commands/exports.ts')).exportLog(server, options));
-  addCommand(program, 'bots <count>', 'lets bots play; fails after a fault, or if a limit of your address refused bots')
+  addCommand(
+    program,
+    'bots <count>',
+    'lets bots play; fails after a fault or a limit of your address, or if none gets a seat',
+  )
     .option('--for <time>', 'how long they play: 30s, 10m', '30s')
     .option('--mode <name>', 'the game mode; by default the first')
     .action(async (count, options) => (await import('./commands/bots.ts')).bots(count, options));
-  addCommand(
+  addServiceCommand(
     program,
     'machines [machine]',
     'lists the machines of a service, or shows or drains one; for administrators',
   )
     .option(
       '--drain [time]',
-      'start no new servers on it; each lobby ends when it is empty, or at the latest after this time',
+      'drain it: no new servers start, and lobbies end when empty; after this time, everything left ends',
     )
     .addOption(new Option('--undo', 'let it take servers again').conflicts(['drain', 'wait']))
     .option('--wait [time]', 'wait until it has no server, by default for at most 1h')
@@ -273,42 +313,45 @@ function addOperating(program: Command): void {
 }
 
 function addAccess(program: Command): void {
-  addCommand(program, 'login [url]', 'logs in to a service, by a link or by a token').action(async (url, options) =>
-    (await import('./commands/login.ts')).login(url, options),
+  addServiceCommand(program, 'login [url]', 'logs in to a service, by a link or by a token').action(
+    async (url, options) => (await import('./commands/login.ts')).login(url, options),
   );
-  addCommand(program, 'logout', 'forgets the token for a service').action(async (options) =>
+  addServiceCommand(program, 'logout', 'forgets the logins to a service').action(async (options) =>
     (await import('./commands/login.ts')).logout(options),
   );
-  addCommand(program, 'whoami', 'shows the service and the caller').action(async (options) =>
-    (await import('./commands/login.ts')).whoami(options),
+  addServiceCommand(program, 'whoami', 'shows the service and the caller: a person, or a game').action(
+    async (options) => (await import('./commands/login.ts')).whoami(options),
   );
   const tokens = program.command('tokens').description('tokens: create, inspect, revoke');
   const kinds = new Argument('<kind>', 'for clients, for tools that deploy, or for a back end');
   addCommand(tokens, 'create', 'creates a token of a game, and writes it to stdout')
     .addArgument(kinds.choices(['public', 'cloud', 'service']))
     .action(async (kind, options) => (await import('./commands/tokens.ts')).createToken(kind, options));
-  addCommand(tokens, 'inspect', 'shows whose token you use').action(async (options) =>
-    (await import('./commands/tokens.ts')).inspectToken(options),
+  addServiceCommand(tokens, 'inspect', 'shows whose token you use: that of a person, or a cloud token').action(
+    async (options) => (await import('./commands/tokens.ts')).inspectToken(options),
   );
   addCommand(tokens, 'revoke', 'revokes all cloud and service tokens and share links of a game')
     .option('--yes', 'confirm it')
     .action(async (options) => (await import('./commands/tokens.ts')).revokeTokens(options));
-  addCommand(program, 'use <profile>', 'chooses a service, a game and a namespace for the next commands').action(
-    async (profile, options) => (await import('./commands/login.ts')).use(profile, options),
-  );
+  const use = addCommand(program, 'use', 'selects a profile: the service, game and namespace of later commands')
+    .argument('<profile>', 'its name; --url, --game and --namespace create or change it')
+    .action(async (profile, options) => (await import('./commands/login.ts')).use(profile, options));
+  use.options.find(({ long }) => long === '--token')?.hideHelp();
 }
 
 function addRaw(program: Command): void {
-  addCommand(program, 'api <method> <path>', 'sends any request of the API')
+  addServiceCommand(program, 'api', 'sends any request of the API')
+    .argument('<method>', 'GET, POST, PUT, PATCH or DELETE')
+    .argument('<path>', 'a path of the API, such as /cloud/games')
     .option('-d, --data <json>', 'the body; - reads it from standard input')
     .action(async (method, path, options) => (await import('./commands/raw.ts')).callApi(method, path, options));
-  addCommand(program, 'watch <path>', 'writes what a path answers now and after every change, one a line').action(
-    async (path, options) => (await import('./commands/raw.ts')).watchPath(path, options),
-  );
+  addServiceCommand(program, 'watch', 'writes what a path answers now and after every change, one a line')
+    .argument('<path>', 'a path of the API that can be watched')
+    .action(async (path, options) => (await import('./commands/raw.ts')).watchPath(path, options));
   program
     .command('complete')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish', 'powershell']))
-    .description('prints the script by which a shell completes commands and ids')
+    .description("prints a shell's completion script")
     .action(async (shell) => (await import('./commands/complete.ts')).complete(shell));
 }
 
