@@ -247,10 +247,10 @@ links to files and to other directories are followed.
 \`muster bots\` fails after a fault, which must not happen to any player: no connection to a seat, no answer to a find, an
 over-filled lobby, one seat for two players, or a seat in another game mode, in a closed lobby or in one of an old
 version. It also fails if a limit of your address refused bots, or if no bot got a seat. All of them come from one
-address, whose limits refuse more than a few: by default 16 finds a minute ([limits](limits.md#rate-limits)) and 8 players in a namespace ([limits
-of a namespace](hub.md#limits-of-a-namespace)). The command says so and how to raise them. Other refusals are counted,
-and do not fail it. ctrl-C ends the bots early, and their figures until then are shown. If no bot got a seat, the
-figures have no find times.
+address, whose limits refuse more than a few: by default 16 finds a minute ([limits](limits.md#rate-limits)) and 8
+players in a namespace ([limits of a namespace](hub.md#limits-of-a-namespace)). The command says so and how to raise
+them. Other refusals are counted, and do not fail it. ctrl-C ends the bots early, and their figures until then are
+shown. If no bot got a seat, the figures have no find times.
 
 The tab key completes commands, options, ids of lobbies, servers and machines, and names of games, namespaces, versions,
 game modes and profiles. A version whose name has a space or a sign that shells read is offered by its id.
