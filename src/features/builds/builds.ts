@@ -85,13 +85,13 @@ export function createBuilds(dependencies: BuildsDependencies) {
   }
 
   /** A build within a scope. Watchable. */
-  const one: Watchable<store.BuildScope & { build_id: string }, BuildRow> = {
+  const build_view: Watchable<store.BuildScope & { build_id: string }, BuildRow> = {
     topics: ({ game_id }) => [topics.buildsOf(game_id)],
     read: ({ build_id, ...scope }) => get(scope, build_id),
   };
 
   /** The builds within a scope that have all of the tags. Watchable. */
-  const many: Watchable<store.BuildScope & { tags: Record<string, string> }, BuildRow[]> = {
+  const list: Watchable<store.BuildScope & { tags: Record<string, string> }, BuildRow[]> = {
     topics: ({ game_id }) => [topics.buildsOf(game_id)],
     read: ({ tags, ...scope }) => store.selectBuilds(database.queries, scope, tags),
   };
@@ -101,8 +101,8 @@ export function createBuilds(dependencies: BuildsDependencies) {
     /** Returns the kind by which a runtime runs a build. */
     kindOf: async (scope: store.BuildScope, build_id: string): Promise<BuildKind> =>
       runtimeKindOf((await get(scope, build_id)).kind),
-    one,
-    many,
+    build: build_view,
+    list,
     /** Returns which of the builds belong to the game and are complete. */
     completeAmong: (game_id: string, build_ids: string[]) => store.selectComplete(database.queries, game_id, build_ids),
     /** Creates a build. Returns it with the requests that upload its file. */

@@ -52,7 +52,7 @@ export function buildRoutes(builds: Builds) {
         errors: ENVIRONMENT_ERRORS,
       },
       ({ params, query }) =>
-        watchState(builds.many, { ...inEnvironment(params), tags: parseTags(query.tags_json) }, (rows) => ({
+        watchState(builds.list, { ...inEnvironment(params), tags: parseTags(query.tags_json) }, (rows) => ({
           builds: rows.map(wire.toBuild),
         })),
     ),
@@ -69,7 +69,7 @@ export function buildRoutes(builds: Builds) {
         errors: [...ENVIRONMENT_ERRORS, 'BUILDS_BUILD_NOT_FOUND'],
       },
       ({ params: { build_id, ...environment } }) =>
-        watchState(builds.one, { ...inEnvironment(environment), build_id }, (row) => ({ build: wire.toBuild(row) })),
+        watchState(builds.build, { ...inEnvironment(environment), build_id }, (row) => ({ build: wire.toBuild(row) })),
     ),
     route(
       'POST',
@@ -161,7 +161,7 @@ export function buildRoutes(builds: Builds) {
         errors: ['GAME_NOT_FOUND'],
       },
       ({ params }) =>
-        watchState(builds.many, { ...params, tags: {} }, (rows) => ({ builds: rows.map(wire.toBuildSummary) })),
+        watchState(builds.list, { ...params, tags: {} }, (rows) => ({ builds: rows.map(wire.toBuildSummary) })),
     ),
   ];
 }

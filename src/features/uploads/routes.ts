@@ -68,7 +68,7 @@ export function uploadRoutes({ uploads, transfers, authorize }: UploadRoutesDepe
         response: UploadAnswer,
         errors: ['GAME_NOT_FOUND', 'UPLOAD_NOT_FOUND'],
       },
-      ({ params }) => watchState(uploads.one, params, (upload) => ({ upload })),
+      ({ params }) => watchState(uploads.upload, params, (upload) => ({ upload })),
     ),
     route(
       'GET',

@@ -107,7 +107,7 @@ export function createUploads(dependencies: UploadsDependencies) {
   }
 
   /** An upload of a game with its progress. Throws UPLOAD_NOT_FOUND. Watchable. */
-  const one: Watchable<{ game_id: string; upload_id: string }, UploadView> = {
+  const upload_view: Watchable<{ game_id: string; upload_id: string }, UploadView> = {
     topics: ({ upload_id }) => [topics.upload(upload_id)],
     async read({ game_id, upload_id }) {
       const upload = await get(upload_id);
@@ -117,7 +117,7 @@ export function createUploads(dependencies: UploadsDependencies) {
   };
 
   return {
-    one,
+    upload: upload_view,
     /** Sets the purpose of a kind of upload. */
     setPurpose(kind: UploadRow['kind'], purpose: UploadPurpose): void {
       purposes.set(kind, purpose);
