@@ -262,6 +262,6 @@ async function doTogether<Server extends Pick<PlacedServer, 'server_id'>>(
   } catch (cause) {
     if (toServiceError(cause)) throw cause;
     if (others.length === 0) return fail(first, cause);
-    await forEachAtOnce(servers, ALONE_AT_ONCE_MAX, (one) => doTogether([one], fail, work));
+    await forEachAtOnce(servers, ALONE_AT_ONCE_MAX, (server) => doTogether([server], fail, work));
   }
 }

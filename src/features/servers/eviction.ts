@@ -18,13 +18,13 @@ export async function freePortOfServers(
   port: number,
 ): Promise<number> {
   if (!runtime.findServersOnPort) return 0;
-  const known = records ? await store.selectOnMachine(records.database.queries, records.machine.node_id) : [];
-  const known_ids = new Set(known.map(({ server_id }) => server_id));
-  const unknown = (await runtime.list()).filter(({ server_id }) => !known_ids.has(server_id));
-  const handles = [...known.map(handleOf), ...unknown];
+  const servers = records ? await store.selectOnMachine(records.database.queries, records.machine.node_id) : [];
+  const server_ids = new Set(servers.map(({ server_id }) => server_id));
+  const unknown = (await runtime.list()).filter(({ server_id }) => !server_ids.has(server_id));
+  const handles = [...servers.map(handleOf), ...unknown];
   const on_port = await runtime.findServersOnPort(handles, port);
   const failure = `the server took port ${port}, which belongs to the service: listen on the port in PORT_<label> instead`;
-  for (const server of known.filter(({ server_id }) => on_port.has(server_id))) {
+  for (const server of servers.filter(({ server_id }) => on_port.has(server_id))) {
     await records?.database.transact((tx) => store.setFailed(tx, server, failure, records.clock.now()));
   }
   const gone = await runtime.kill(handles.filter(({ server_id }) => on_port.has(server_id)));

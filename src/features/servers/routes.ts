@@ -216,8 +216,8 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
       async ({ params, query }) => {
         const { stream, search_text: text, search_case_sensitive: is_case_sensitive = false, before_line } = query;
         const { server_id } = await servers.get(scopeOf(params), params.server_id);
-        const found = await servers.searchLog({ server_id, stream }, before_line, { text, is_case_sensitive });
-        return wire.toLogSearch(found);
+        const matches = await servers.searchLog({ server_id, stream }, before_line, { text, is_case_sensitive });
+        return wire.toLogSearch(matches);
       },
     ),
   ];

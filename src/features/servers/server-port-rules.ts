@@ -62,9 +62,9 @@ export function assignPorts(
     const relay_port = isRelayed(port, relayed) ? left.shift() : undefined;
     assert(number !== undefined, 'a server that is taken has all its ports');
     assert(relay_port !== undefined || !isRelayed(port, relayed), 'a server that is taken has the ports of its relays');
-    const wanted = port.internal_port === undefined ? {} : { wanted_port: port.internal_port };
+    const requested = port.internal_port === undefined ? {} : { wanted_port: port.internal_port };
     const relay = relay_port === undefined ? {} : { relay_port };
-    return [label, { ...port, ...wanted, ...relay, internal_port: number, public_port: number }];
+    return [label, { ...port, ...requested, ...relay, internal_port: number, public_port: number }];
   });
   return Object.fromEntries(assigned);
 }

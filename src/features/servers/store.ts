@@ -142,9 +142,9 @@ async function selectBatch(
   count_max: number,
 ): Promise<ServerRow[]> {
   const { cursor = '' } = filter;
-  const known = sql`select ${servers.created_at} from ${servers} where ${and(isWithin(scope), eq(servers.server_id, cursor))}`;
+  const time_of_cursor = sql`select ${servers.created_at} from ${servers} where ${and(isWithin(scope), eq(servers.server_id, cursor))}`;
   const creation = creationOf(cursor);
-  const created_at = sql`coalesce((${known}), ${creation ? timestamptz(creation) : sql`null::timestamptz`})`;
+  const created_at = sql`coalesce((${time_of_cursor}), ${creation ? timestamptz(creation) : sql`null::timestamptz`})`;
   return await queries
     .select()
     .from(servers)
@@ -242,9 +242,9 @@ export async function selectEndRequests(queries: Queries, server_ids: string[]):
 
 /** Returns what the start of a server needs; undefined if its row is gone. */
 export async function selectProgram(queries: Queries, server_id: string): Promise<ServerProgram | undefined> {
-  const { arguments: given, environment, service_environment } = servers;
+  const { arguments: program_arguments, environment, service_environment } = servers;
   const [program] = await queries
-    .select({ arguments: given, environment, service_environment })
+    .select({ arguments: program_arguments, environment, service_environment })
     .from(servers)
     .where(eq(servers.server_id, server_id));
   return program;

@@ -50,11 +50,11 @@ export function createLogCollector(logs: Logs, events: Events): (sources: LogSou
       sources.findIndex(({ name }) => isDeepStrictEqual(name, begin_at)),
       0,
     );
-    const waiting = [...sources.slice(start), ...sources.slice(0, start)];
+    const sources_left = [...sources.slice(start), ...sources.slice(0, start)];
     let bytes_left = ROUND_BYTES_MAX;
     let read_count = 0;
-    const known = new Set(sources.map(({ name }) => keyOf(name)));
-    unreadable = new Set([...unreadable].filter((key) => known.has(key)));
+    const keys = new Set(sources.map(({ name }) => keyOf(name)));
+    unreadable = new Set([...unreadable].filter((key) => keys.has(key)));
 
     /** Moves a piece of output. If that fails, the others go on; but if the database fails, the round ends. */
     async function collect({ name, read }: LogSource): Promise<Collected> {
@@ -74,20 +74,20 @@ export function createLogCollector(logs: Logs, events: Events): (sources: LogSou
 
     async function work(): Promise<void> {
       while (bytes_left >= PIECE_BYTES_MAX) {
-        const source = waiting.shift();
+        const source = sources_left.shift();
         if (!source) return;
         // Reserves the bytes before reading, so that concurrent reads keep to the limit.
         bytes_left -= PIECE_BYTES_MAX;
         const { bytes, has_more } = await collect(source);
         bytes_left += PIECE_BYTES_MAX - bytes;
-        if (has_more) waiting.push(source);
+        if (has_more) sources_left.push(source);
         read_count += 1;
         if (read_count % LOGS_PER_TURN === 0) await new Promise(setImmediate);
       }
     }
 
     const ends = await Promise.allSettled(Array.from({ length: COLLECTED_AT_ONCE }, work));
-    begin_at = waiting[0]?.name;
+    begin_at = sources_left[0]?.name;
     const failures = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, 'output of servers was not collected');
   };

@@ -82,11 +82,11 @@ export function findLines(content: Uint8Array, text: string, is_case_sensitive: 
   // Lower case may have another length, but never another number of lines.
   const original = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   const searched = is_case_sensitive ? original : Buffer.from(original.toString().toLowerCase());
-  const wanted = Buffer.from(is_case_sensitive ? text : text.toLowerCase());
+  const pattern = Buffer.from(is_case_sensitive ? text : text.toLowerCase());
   const indexes = new Set<number>();
   let line = 0;
   let line_start = 0;
-  for (let at = searched.indexOf(wanted); at >= 0; at = searched.indexOf(wanted, line_start)) {
+  for (let at = searched.indexOf(pattern); at >= 0; at = searched.indexOf(pattern, line_start)) {
     for (let newline = searched.indexOf(NEWLINE, line_start); newline >= 0 && newline < at; ) {
       line += 1;
       line_start = newline + 1;
@@ -98,14 +98,14 @@ export function findLines(content: Uint8Array, text: string, is_case_sensitive: 
     line += 1;
     line_start = end + 1;
   }
-  const found = new Map<number, Uint8Array>();
-  if (indexes.size === 0) return found;
+  const lines = new Map<number, Uint8Array>();
+  if (indexes.size === 0) return lines;
   let start = 0;
   for (let index = 0; start < original.length; index += 1) {
     const newline = original.indexOf(NEWLINE, start);
     const end = newline < 0 ? original.length : newline;
-    if (indexes.has(index)) found.set(index, original.subarray(start, end));
+    if (indexes.has(index)) lines.set(index, original.subarray(start, end));
     start = end + 1;
   }
-  return found;
+  return lines;
 }

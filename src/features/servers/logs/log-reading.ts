@@ -29,7 +29,7 @@ export function createLogReading({
   logs,
 }: LogReadingDependencies): AppendOnlyLog<LogQuery, LogLines['lines']> {
   const { queries } = database;
-  const search = createLogSearch(database);
+  const log_search = createLogSearch(database);
 
   /** Returns the number of the first line written at a given time or later. */
   async function findLineAt(name: logStore.LogName, moment: Date): Promise<number> {
@@ -46,7 +46,7 @@ export function createLogReading({
     const { server_id, stream, start_ms } = query;
     const name = { server_id, stream };
     const { lines, next_line } = query.search
-      ? await search.from(name, line, query.search)
+      ? await log_search.from(name, line, query.search)
       : await logs.linesFrom(name, line);
     // A follower of a removed server would wait forever.
     if (lines.length === 0 && next_line === line && !(await hasServer(queries, server_id))) {
@@ -55,9 +55,9 @@ export function createLogReading({
     return { content: lines.filter(({ ts }) => start_ms === undefined || ts.getTime() >= start_ms), next: next_line };
   }
 
-  async function readLast({ search: wanted, ...query }: LogQuery): Promise<LogPage<LogLines['lines']>> {
+  async function readLast({ search, ...query }: LogQuery): Promise<LogPage<LogLines['lines']>> {
     const name = { server_id: query.server_id, stream: query.stream };
-    const { lines, next_line } = wanted ? await search.last(name, wanted) : await logs.lastLines(name);
+    const { lines, next_line } = search ? await log_search.last(name, search) : await logs.lastLines(name);
     return { content: lines, next: next_line };
   }
 

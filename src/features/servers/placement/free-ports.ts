@@ -10,17 +10,17 @@ export async function findFreePorts(
   unavailable: ReadonlySet<number>,
   count: number,
 ): Promise<number[] | undefined> {
-  const found: number[] = [];
+  const free_ports: number[] = [];
   const size = max - min + 1;
   const start = Math.floor(Math.random() * size);
-  for (let step = 0; step < size && found.length < count; step += 1) {
+  for (let step = 0; step < size && free_ports.length < count; step += 1) {
     const port = min + ((start + step) % size);
     if (unavailable.has(port)) continue;
-    if (isFreePort(port) && (await isFreeUdpPort(port))) found.push(port);
+    if (isFreePort(port) && (await isFreeUdpPort(port))) free_ports.push(port);
     // Servers can hold all ports for UDP, and then each of them is tried.
     await pace();
   }
-  return found.length < count ? undefined : found;
+  return free_ports.length < count ? undefined : free_ports;
 }
 
 async function isFreeUdpPort(port: number): Promise<boolean> {

@@ -35,12 +35,12 @@ export class OtherMachines {
    * Returns the namespaces whose servers this machine takes now. It leaves the others to a better machine for up to 120 ms.
    * `used` is the share of its room that is used.
    */
-  async dropLeftToOthers(waiting: WaitingRow[], used: number): Promise<WaitingRow[]> {
+  async dropLeftToOthers(namespaces: WaitingRow[], used: number): Promise<WaitingRow[]> {
     const { machines, builds, next_rounds } = this.dependencies;
-    if (!machines.isOtherSeenTakingServers()) return waiting;
+    if (!machines.isOtherSeenTakingServers()) return namespaces;
     const due: WaitingRow[] = [];
     let again_in_ms = Number.POSITIVE_INFINITY;
-    for (const namespace of waiting) {
+    for (const namespace of namespaces) {
       const waited_ms = this.#timeSeen(namespace);
       const wait_ms = pauseBeforeTaking({ used, is_unpacked: await builds.isUnpacked(namespace.build_id) });
       if (waited_ms >= wait_ms) due.push(namespace);
@@ -54,16 +54,16 @@ export class OtherMachines {
    * Returns the namespaces whose first server no other machine takes soon, so that this one says why it waits. Another
    * machine may take a server at once that this one cannot take.
    */
-  selectDueForReason(waiting: WaitingRow[], wait_reasons: ReadonlyMap<string, WaitReason>): WaitingRow[] {
+  selectDueForReason(namespaces: WaitingRow[], wait_reasons: ReadonlyMap<string, WaitReason>): WaitingRow[] {
     const { machines, next_rounds } = this.dependencies;
-    if (!machines.isOtherSeenTakingServers()) return waiting;
+    if (!machines.isOtherSeenTakingServers()) return namespaces;
     const isDue = (namespace: WaitingRow) => this.#timeSeen(namespace) >= EXPLAINED_AFTER_MS;
-    const later = waiting.filter((namespace) => wait_reasons.has(namespace.namespace_id) && !isDue(namespace));
+    const later = namespaces.filter((namespace) => wait_reasons.has(namespace.namespace_id) && !isDue(namespace));
     if (later.length > 0) {
       const times_seen = later.map((namespace) => this.#timeSeen(namespace));
       next_rounds.requestIn(EXPLAINED_AFTER_MS - Math.max(...times_seen));
     }
-    return waiting.filter(isDue);
+    return namespaces.filter(isDue);
   }
 
   /** Returns for how long this machine has seen the first server of a namespace wait, in milliseconds. */

@@ -92,18 +92,18 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     if (!is_any_due && ending.length === 0) return 0;
     const left = machine_room.beside(running, await readUnavailablePorts(queries, running, releasedBefore()));
     const filter = { ...filterFor(left), counted_max: TAKEN_AT_ONCE_MAX };
-    const all_waiting = await waitingStore.selectWaiting(queries, queue, filter);
+    const all_namespaces = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / machine.servers_max, usedShareOf(machine_room.whole, left));
-    const waiting = await other_machines.dropLeftToOthers(all_waiting, used);
-    const { to_take, wait_reasons } = await planShares(waiting, running, left);
+    const namespaces = await other_machines.dropLeftToOthers(all_namespaces, used);
+    const { to_take, wait_reasons } = await planShares(namespaces, running, left);
     const is_nothing_to_take = to_take.size === 0 && ending.length === 0;
     const assigned = is_nothing_to_take ? NOTHING_ASSIGNED : await assignServers({ to_take, ending, running, now });
-    for (const { namespace_id, server_id } of waiting) {
+    for (const { namespace_id, server_id } of namespaces) {
       const reason = assigned.wait_reasons.get(server_id);
       if (reason) wait_reasons.set(namespace_id, reason);
     }
     const { takes_servers } = assigned;
-    await waits.record(other_machines.selectDueForReason(waiting, wait_reasons), { takes_servers, wait_reasons });
+    await waits.record(other_machines.selectDueForReason(namespaces, wait_reasons), { takes_servers, wait_reasons });
     return assigned.count;
   }
 
@@ -124,23 +124,23 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   }
 
   /** Returns how many servers of each namespace to take, and why none is taken of others. */
-  async function planShares(waiting: waitingStore.WaitingRow[], running: PlacedServer[], left: Room) {
-    const game_ids = new Set([...waiting, ...running].map(({ game_id }) => game_id));
-    const groups = waiting.length === 0 ? new Map<string, string>() : await developerGroupsOf([...game_ids]);
+  async function planShares(namespaces: waitingStore.WaitingRow[], running: PlacedServer[], left: Room) {
+    const game_ids = new Set([...namespaces, ...running].map(({ game_id }) => game_id));
+    const groups = namespaces.length === 0 ? new Map<string, string>() : await developerGroupsOf([...game_ids]);
     const groupOf = ({ game_id }: { game_id: string }) => groups.get(game_id) ?? game_id;
     const assigned_ports = portsAssignedTo(running);
-    const namespaces = waiting.map((namespace) => ({
+    const waiting = namespaces.map((namespace) => ({
       ...namespace,
       group_id: groupOf(namespace),
       needs: machine_room.needsOf(namespace.next ?? namespace.first, assigned_ports),
     }));
-    const { to_take, wait_reasons } = shareRoom(namespaces, {
+    const { to_take, wait_reasons } = shareRoom(waiting, {
       ...machine,
       running: running.map((server) => ({ ...server, group_id: groupOf(server) })),
       room: left,
       taken_at_once_max: TAKEN_AT_ONCE_MAX,
     });
-    for (const { namespace_id, first } of waiting) {
+    for (const { namespace_id, first } of namespaces) {
       // Smaller servers of its namespace do not wait for it.
       const lack = findLack(left, machine_room.needsOf(first, assigned_ports));
       if (lack && !wait_reasons.has(namespace_id)) wait_reasons.set(namespace_id, lack);

@@ -29,12 +29,12 @@ export function createWaitReasons({ database, events, logs, machine, machines }:
   const reported = new Reports<WaitReason>();
 
   /** Returns why no machine takes servers, by namespace, as far as this machine knows. */
-  function reasonsOf(waiting: WaitingRow[], { takes_servers, wait_reasons }: Findings): Findings['wait_reasons'] {
+  function reasonsOf(namespaces: WaitingRow[], { takes_servers, wait_reasons }: Findings): Findings['wait_reasons'] {
     const is_draining = machines.draining().some(({ node_id }) => node_id === machine.node_id);
     if (takes_servers && !is_draining) return wait_reasons;
     // It does not know why the others take none, unless all are drained.
     if (!machines.areAllDraining()) return new Map();
-    return new Map(waiting.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
+    return new Map(namespaces.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
   }
 
   /** Records the reasons. Returns the servers whose reason was another one. */
@@ -61,10 +61,10 @@ export function createWaitReasons({ database, events, logs, machine, machines }:
      * Records why the oldest waiting server of each namespace waits, with a line in its log. From time to time reports it to
      * operators.
      */
-    async record(waiting: WaitingRow[], findings: Findings): Promise<void> {
-      const reasons = reasonsOf(waiting, findings);
+    async record(namespaces: WaitingRow[], findings: Findings): Promise<void> {
+      const reasons = reasonsOf(namespaces, findings);
       const changed = new Map<string, WaitReason>();
-      for (const { namespace_id, server_id, wait_reason } of waiting) {
+      for (const { namespace_id, server_id, wait_reason } of namespaces) {
         const reason = reasons.get(namespace_id);
         if (!reason) continue;
         // Machines may have different reasons. Each records its own once, or they would replace each other's in each round.

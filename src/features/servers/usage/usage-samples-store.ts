@@ -17,8 +17,8 @@ const INTEGER_MAX = 2 ** 31 - 1;
 export async function insertSamples(queries: Queries, samples: UsageSample[]): Promise<void> {
   // A statement changes each row once at most. Several minutes of a server come together after the database was
   // unavailable. Of two samples of one minute the first counts.
-  const of_minutes = Map.groupBy(samples, ({ minute }) => minute);
-  for (const of_minute of of_minutes.values()) await insertMinute(queries, of_minute);
+  const samples_by_minute = Map.groupBy(samples, ({ minute }) => minute);
+  for (const samples_of_minute of samples_by_minute.values()) await insertMinute(queries, samples_of_minute);
 }
 
 async function insertMinute(queries: Queries, samples: UsageSample[]): Promise<void> {

@@ -71,15 +71,15 @@ export async function selectUsage(queries: Queries, game_ids: string[], { start,
   const length = sql`${INTERVAL_MS} * interval '1 ms'`;
   const inside = sql`extract(epoch from least(until_ts, ${timestamptz(end)}) - greatest(from_ts, ${timestamptz(start)}))`;
   // Lets the indexes find the rows: a row ends within its interval, though it may begin before it.
-  const of_games = sql`game_id = any(${sql.param(game_ids)}::uuid[]) and interval_start > ${timestamptz(start)} - ${length}`;
+  const is_of_games = sql`game_id = any(${sql.param(game_ids)}::uuid[]) and interval_start > ${timestamptz(start)} - ${length}`;
   const rows = await queries.execute<{ game_id: string; datacenter_id: string; cpu_ms: number }>(sql`
     with used as (
       select game_id, datacenter_id, cpu_ms,
         coalesce(from_ts, interval_start) as from_ts, coalesce(until_ts, interval_start + ${length}) as until_ts
-      from ${serverUsage} where ${of_games}
+      from ${serverUsage} where ${is_of_games}
       union all
       select game_id, datacenter_id, cpu_ms, interval_start, interval_start + ${length}
-      from ${gameUsage} where ${of_games}
+      from ${gameUsage} where ${is_of_games}
     )
     select game_id, datacenter_id,
       round(sum(cpu_ms * least(${inside} / extract(epoch from until_ts - from_ts), 1)))::float8 as cpu_ms
