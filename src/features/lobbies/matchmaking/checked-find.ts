@@ -3,7 +3,7 @@ import type { Captcha } from '../../captcha/captcha.ts';
 import type { NamespaceRow, Namespaces } from '../../namespaces/namespaces.ts';
 import type { FindBody } from '../wire.ts';
 import { createCaptchaGate, type PassCaptcha } from './captcha-gate.ts';
-import { type ChoicesDependencies, listChoices } from './choices.ts';
+import { type ChoicesDependencies, listRegionsBestFirst } from './choices.ts';
 import { limitedClientOf } from './client-limits.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { ReceiptDraft } from './receipts/receipt-draft.ts';
@@ -50,8 +50,8 @@ export class CheckedFind {
   #checked: CheckedSearch | undefined;
 
   constructor(dependencies: CheckedFindDependencies, sent_find: SentFind) {
-    this.#dependencies = dependencies;
     const { body, context, draft } = sent_find;
+    this.#dependencies = dependencies;
     this.#sent_find = sent_find;
     this.#passCaptcha = createCaptchaGate(dependencies.captcha, body, context, draft);
     this.#nextVerificationId = createVerificationIds(context);
@@ -85,15 +85,17 @@ export class CheckedFind {
 
   /** Checks the find against the namespace's version: its body, the captcha, and the game's own verification. */
   async #check({ game_id, namespace_id, version_id }: NamespaceRow): Promise<CheckedSearch> {
+    const { versions, datacenters, own_region } = this.#dependencies;
     const { body, context, ticket, draft } = this.#sent_find;
     draft.recordSearch(version_id, body.regions);
-    const choices = await listChoices(this.#dependencies, { game_id, version_id }, body);
-    const search = planSearch(body, choices.modes, choices.regions);
+    const modes = await versions.gameModes({ game_id, version_id });
+    const regions = listRegionsBestFirst(await datacenters.list(), own_region, body);
+    const search = planSearch(body, modes, regions);
     draft.recordSearch(version_id, search.regions);
     await this.#passCaptcha({ game_id, namespace_id, version_id });
-    if (!needsVerification(search, choices)) return { version_id, search };
+    if (!needsVerification(search, modes)) return { version_id, search };
     const nextVerificationId = this.#nextVerificationId;
     const subject = { game_id, namespace_id, version_id, context, nextVerificationId, ticket, draft };
-    return { version_id, search: await verifyFind(this.#dependencies, subject, { body, search, choices }) };
+    return { version_id, search: await verifyFind(this.#dependencies, subject, { body, search, modes, regions }) };
   }
 }

@@ -1,7 +1,5 @@
-import { type MaybePromise, whenKnown } from '../../../platform/maybe-promise.ts';
 import { type Coordinates, coordinatesOf, kilometersBetween } from '../../coordinates.ts';
 import type { Datacenter, Datacenters } from '../../datacenters/datacenters.ts';
-import type { NamespaceRow } from '../../namespaces/namespaces.ts';
 import type { GameModeSettings, Versions } from '../../versions/versions.ts';
 import type { Position } from '../wire.ts';
 
@@ -19,21 +17,13 @@ export interface ChoicesDependencies {
   own_region: string;
 }
 
-/** Returns the game modes and regions of a namespace. If the client's position is unknown, this process's region is first. */
-export function listChoices(
-  { versions, datacenters, own_region }: ChoicesDependencies,
-  namespace: Pick<NamespaceRow, 'game_id' | 'version_id'>,
-  position: Position,
-): MaybePromise<Choices> {
-  return whenKnown(versions.gameModes(namespace), (modes) =>
-    whenKnown(datacenters.list(), (all) => ({ modes, regions: sortRegions(all, own_region, position) })),
-  );
-}
-
-/** Returns the slugs of all regions, the best one for the client first. */
-function sortRegions(all: Datacenter[], own_region: string, position: Position): string[] {
-  const own = all.find(({ slug }) => slug === own_region);
-  const own_first = own ? [own, ...all.filter((region) => region !== own)] : all;
+/**
+ * Returns the slugs of all regions, the best one for the client first. If the client's position is unknown, this process's
+ * region is first.
+ */
+export function listRegionsBestFirst(datacenters: Datacenter[], own_region: string, position: Position): string[] {
+  const own = datacenters.find(({ slug }) => slug === own_region);
+  const own_first = own ? [own, ...datacenters.filter((region) => region !== own)] : datacenters;
   const is_located = position.coordinates !== undefined || position.latencies !== undefined;
   if (!is_located) return own_first.map(({ slug }) => slug);
   const located = own_first.map((region) => ({ slug: region.slug, coordinates: coordinatesOf(region) }));

@@ -8,7 +8,7 @@ import { overLimit } from '../refusals.ts';
 import type { CreateBody, JoinAnswer } from '../wire.ts';
 import { type AnswerDependencies, answerWhenReady } from './answer-when-ready.ts';
 import { createCaptchaGate } from './captcha-gate.ts';
-import { type ChoicesDependencies, listChoices } from './choices.ts';
+import { type ChoicesDependencies, listRegionsBestFirst } from './choices.ts';
 import { limitedClientOf } from './client-limits.ts';
 import { atCurrentVersion, requireNamespace } from './current-version.ts';
 import type { CreatePlanned } from './new-lobbies/create-lobbies.ts';
@@ -35,7 +35,8 @@ export async function create(
   body: CreateBody,
   context: RequestContext,
 ): Promise<JoinAnswer> {
-  const { namespaces, captcha, createPlanned, receipts, address_classes } = dependencies;
+  const { namespaces, versions, datacenters, own_region, captcha, createPlanned, receipts, address_classes } =
+    dependencies;
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
   return await receipts.withReceipt(
@@ -45,12 +46,13 @@ export async function create(
       const nextVerificationId = createVerificationIds(context);
       const current = await atCurrentVersion(namespaces, namespace, async ({ version_id }) => {
         draft.recordSearch(version_id, body.region === undefined ? undefined : [body.region]);
-        const choices = await listChoices(dependencies, { game_id, version_id }, body);
-        const lobby = checkCreate(body, choices.modes, choices.regions);
+        const modes = await versions.gameModes({ game_id, version_id });
+        const regions = listRegionsBestFirst(await datacenters.list(), own_region, body);
+        const lobby = checkCreate(body, modes, regions);
         draft.recordSearch(version_id, [lobby.region]);
         await passCaptcha({ game_id, namespace_id, version_id });
         const subject = { game_id, namespace_id, version_id, context, nextVerificationId, draft };
-        await verifyCreate(dependencies, subject, { body, lobby, mode: choices.modes.get(lobby.game_mode) });
+        await verifyCreate(dependencies, subject, { body, lobby, mode: modes.get(lobby.game_mode) });
         return { game_id, namespace_id, version_id, lobby };
       });
       const { address, deadline } = context;

@@ -64,7 +64,7 @@ interface RequestToVerify {
 }
 
 /** Returns whether one of the modes of a search needs verification. */
-export function needsVerification({ game_modes }: Search, { modes }: Choices): boolean {
+export function needsVerification({ game_modes }: Search, modes: Choices['modes']): boolean {
   return game_modes.some((name) => isVerified(name, modes));
 }
 
@@ -76,9 +76,8 @@ export function needsVerification({ game_modes }: Search, { modes }: Choices): b
 export async function verifyFind(
   dependencies: VerifyDependencies,
   request: RequestToVerify,
-  { body, search, choices }: { body: FindBody; search: Search; choices: Choices },
+  { body, search, modes, regions }: Choices & { body: FindBody; search: Search },
 ): Promise<Search> {
-  const { modes, regions } = choices;
   const lobby = await previewLobby(dependencies, request, body, search);
   const game_mode = lobby?.game_mode ?? search.new_lobby?.game_mode;
   const mode = game_mode === undefined ? undefined : modes.get(game_mode);
