@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache.ts';
 import { takeSeats } from '../../../src/features/lobbies/matchmaking/rounds/seats-store.ts';
 import { after } from '../../../src/platform/clock.ts';
@@ -64,3 +65,27 @@ test('lobby cache: lobbies that are read again do not undo later changes', async
   await reloading;
   expect((await read())?.get(lobby_id)?.player_count).toBe(1);
 });
+
+test('lobby cache: of two reads at once, the slower one does not bring back what the other one has replaced', async () => {
+  const { namespace_id, lobby_id, player_token, host, take } = await makeSeats();
+  const { database, hold } = holdResults(muster.database, 'execute');
+  const cache = openCache(database);
+  await cache.load(namespace_id);
+  const read = async () => await cache.read(namespace_id, { is_fresh: true });
+  await take();
+  // The first query of a read gets the versions, the second one the changes.
+  const held = hold({ skip: 1 });
+  const slower = read();
+  await held.reached;
+  await host.disconnected(player_token);
+  const faster = read();
+  // Long enough for the second read, unless it waits for the first.
+  await Promise.race([faster, makeRoundTrips(20)]);
+  held.release();
+  await slower;
+  expect((await faster)?.get(lobby_id)?.player_count).toBe(1);
+});
+
+async function makeRoundTrips(count: number): Promise<void> {
+  for (let number = 0; number < count; number += 1) await muster.database.queries.execute(sql`select 1`);
+}

@@ -8,21 +8,32 @@ interface HeldResult {
   release(): void;
 }
 
-/** Returns the database with a function that holds the result of the next select. */
-export function holdResults(database: Database): { database: Database; hold(): HeldResult } {
+/** Returns the database with a function that holds the result of the next query that a method begins. */
+export function holdResults(
+  database: Database,
+  method: 'select' | 'execute' = 'select',
+): { database: Database; hold(options?: { skip: number }): HeldResult } {
   let next: (() => Promise<void>) | undefined;
-  const select = (...columns: Parameters<Database['queries']['select']>) => {
-    const wait = next;
-    next = undefined;
-    const query = database.queries.select(...columns);
-    return wait ? delay(query, wait) : query;
-  };
+  /** How many queries are passed on before the next one is held. */
+  let skipped = 0;
   const queries = new Proxy(database.queries, {
-    get: (target, name) => (name === 'select' ? select : Reflect.get(target, name)),
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      if (name !== method) return value;
+      return (...given: unknown[]) => {
+        const query = value.apply(target, given);
+        skipped -= 1;
+        if (skipped >= 0 || !next) return query;
+        const wait = next;
+        next = undefined;
+        return delay(query, wait);
+      };
+    },
   });
   return {
     database: { ...database, queries },
-    hold() {
+    hold({ skip } = { skip: 0 }) {
+      skipped = skip;
       const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       next = async () => {
         reached.resolve();

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Database } from '../../../../platform/database/database.ts';
+import { shareRuns } from '../../../../platform/runs.ts';
 import { type Feed, subscribeAll } from '../../../../platform/watch/feed.ts';
 import { readVersions } from '../../../../platform/watch/versions.ts';
 import { topics } from '../../../topics.ts';
@@ -16,6 +17,8 @@ interface Entry {
   index: LobbyIndex;
   lobbies: WatchedTopic;
   queue: WatchedTopic;
+  /** Refreshes the entry: one run at a time, so that none brings back what a faster one has replaced. */
+  refresh(): Promise<boolean>;
   unsubscribe(): void;
 }
 
@@ -49,7 +52,8 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
     const unsubscribe = subscribeAll(feed, [lobbies.topic, queue.topic], (version, topic) =>
       setLatest(topic === lobbies.topic ? lobbies : queue, version),
     );
-    const entry: Entry = { index: new LobbyIndex(), lobbies, queue, unsubscribe };
+    const shared_refresh = shareRuns(() => refresh(entry, namespace_id));
+    const entry: Entry = { index: new LobbyIndex(), lobbies, queue, refresh: shared_refresh, unsubscribe };
     entries.set(namespace_id, entry);
     return entry;
   }
@@ -122,7 +126,7 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       if (entry?.lobbies.cached === undefined) return undefined;
       entry.index.avoid(avoided.ids());
       const is_behind = is_fresh || isBehind(entry.lobbies) || isBehind(entry.queue);
-      if (!is_behind || (await refresh(entry, namespace_id))) return entry.index;
+      if (!is_behind || (await entry.refresh())) return entry.index;
       if (entries.peek(namespace_id) === entry) entries.delete(namespace_id);
       return undefined;
     },
