@@ -43,14 +43,18 @@ export interface BootstrapResult {
  */
 export async function bootstrap(dependencies: BootstrapDependencies): Promise<BootstrapResult> {
   const { database, tokens, identities, groups, with_demo, signal } = dependencies;
-  const work = async () => {
+  const work = async (_connection: unknown, lost: AbortSignal) => {
     const existing = await identities.findAdministrator();
+    // Without the lock, another process may be creating the same.
+    lost.throwIfAborted();
     const administrator =
       existing ?? (await identities.create({ display_name: 'Administrator', is_registered: true, is_admin: true }));
     const { identity_id } = administrator;
     const caller = { kind: 'identity', identity_id } as const;
     const [oldest_group] = await groups.listOf(identity_id);
+    lost.throwIfAborted();
     const group = oldest_group ?? (await groups.create(caller, 'Developers'));
+    lost.throwIfAborted();
     const demo = with_demo ? await createDemoIfItFits(dependencies, caller, group.group_id) : undefined;
     return {
       is_first_start: existing === undefined,

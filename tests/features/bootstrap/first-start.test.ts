@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { stat } from 'node:fs/promises';
 import { sql } from 'drizzle-orm';
+import { type BootstrapDependencies, bootstrap } from '../../../src/features/bootstrap/bootstrap.ts';
 import { type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
+import { ServiceError } from '../../../src/platform/errors.ts';
 import { createTestClock } from '../../support/clock.ts';
 import { openExternalDatabase, openTestDatabase } from '../../support/database/database.ts';
 import { rejectionOf } from '../../support/refusal.ts';
@@ -251,3 +253,31 @@ async function breakDatabase(address: DatabaseAddress, step: string): Promise<As
   await run(`create trigger cut_short before ${step} ${rows} execute function cut_short()`);
   return { [Symbol.asyncDispose]: () => run(`drop trigger cut_short on ${table}`) };
 }
+
+test.each(['the administrator', 'its group'])(
+  'first start: a process that loses its lock while it looks for %s creates nothing',
+  async (looked_for) => {
+    const lost = new AbortController();
+    const created: string[] = [];
+    const lookFor = <Found>(what: string, found: Found) => {
+      if (what === looked_for) lost.abort(new ServiceError('DATABASE_UNAVAILABLE', {}));
+      return Promise.resolve(found);
+    };
+    const administrator = { identity_id: crypto.randomUUID() };
+    const dependencies = {
+      database: {
+        exclusively: (_lock: number, work: (connection: undefined, lost: AbortSignal) => unknown) =>
+          work(undefined, lost.signal),
+      },
+      identities: {
+        findAdministrator: () => lookFor('the administrator', looked_for === 'its group' ? administrator : undefined),
+        create: async () => created.push('the administrator'),
+      },
+      groups: { listOf: () => lookFor('its group', []), create: async () => created.push('its group') },
+      tokens: { issue: async () => 'a token' },
+      with_demo: false,
+    } as unknown as BootstrapDependencies;
+    await expect(bootstrap(dependencies)).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' });
+    expect(created).toEqual([]);
+  },
+);
