@@ -5,7 +5,7 @@ import { openBilling } from './features/billing/feature.ts';
 import { openBootstrap } from './features/bootstrap/feature.ts';
 import { openBuilds } from './features/builds/feature.ts';
 import { openCaptcha } from './features/captcha/feature.ts';
-import { openCdn } from './features/cdn/cdn.ts';
+import { openCdn } from './features/cdn/feature.ts';
 import { openCertificates } from './features/certificates/feature.ts';
 import { openCounters } from './features/counters/feature.ts';
 import { openDatacenters } from './features/datacenters/feature.ts';
@@ -196,7 +196,7 @@ async function openSiteFeatures(
   add(openMedia({ ...with_games, picture_quota: config.picture_quota }));
   add(openDevices(with_games));
   const hub = add(openHub(with_games));
-  const cdn = opened.use(await openCdn({ ...with_games, directory: data.folder('compressed') }));
+  const cdn = opened.use(add(await openCdn({ ...with_games, directory: data.folder('compressed') })));
   const certificates = add(await openCertificates({ ...with_games, ...config.tls.certificates }));
   return { ...with_games, shares, audit, hub, cdn, certificates };
 }
@@ -263,7 +263,7 @@ async function openLobbyFeatures(
   const { address_classes, ip_database } = local_parts;
   const { request_timeout_ms, transfers_max, servers } = config;
   const captcha = add(await openCaptcha({ ...with_servers, ...config.captcha }));
-  const verification = openVerification({ ...with_servers, ...config.verification, ip_database });
+  const verification = add(openVerification({ ...with_servers, ...config.verification, ip_database }));
   const counters = add(openCounters({ ...with_servers, readPopulations: () => lobbies.countByNamespace() }));
   const own_region = config.datacenter.slug;
   const matchmaker_parts = { captcha, verification, counters, address_classes, own_region, request_timeout_ms };

@@ -99,10 +99,13 @@ describe('the house is tidy', () => {
     expect(betweenFeatures().filter(({ from, to }) => !mayCross(from, to))).toEqual([]);
   });
 
-  test('a feature is composed in its feature.ts, and composition.ts alone imports that', () => {
+  test('every feature is composed in its feature.ts, and composition.ts alone imports that', () => {
     const composed = local.filter(({ to }) => featureOf(to) !== undefined && roleOf(to) === 'feature');
     expect(composed.length).toBeGreaterThan(15);
     expect(composed.filter(({ from }) => from !== 'src/composition.ts')).toEqual([]);
+    const features = new Set(sources.map(featureOf).filter((feature) => feature !== undefined));
+    const paths = [...features].map((feature) => `src/features/${feature}/feature.ts`);
+    expect(paths.filter((path) => !composed.some(({ to }) => to === path))).toEqual([]);
   });
 
   test('features do not import each other in a circle', () => {

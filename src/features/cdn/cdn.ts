@@ -1,13 +1,10 @@
-import { availableParallelism } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import type { Events } from '../../platform/events.ts';
 import { addVary } from '../../platform/http/answers.ts';
 import type { Site, WebRequest } from '../../platform/http/site.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { inEachMinute } from '../../platform/limits/limit.ts';
 import type { MaybePromise } from '../../platform/maybe-promise.ts';
 import type { ByteRange } from '../../platform/objects/objects.ts';
-import type { DiskSpace } from '../../platform/system/disk-space.ts';
 import type { Games } from '../games/games.ts';
 import type { NamespaceRow, Namespaces } from '../namespaces/namespaces.ts';
 import type { SiteFile, Sites } from '../sites/sites.ts';
@@ -15,7 +12,7 @@ import { topics } from '../topics.ts';
 import { contentIdOf, type Uploads } from '../uploads/uploads.ts';
 import type { CdnRoute, Versions } from '../versions/versions.ts';
 import { createAccess } from './access.ts';
-import { openCompressedFiles } from './compressed-files.ts';
+import type { CompressedFiles } from './compressed-files.ts';
 import { createHosts, hostnameOf } from './hosts.ts';
 import { chooseAnswer, contentTypeOf, customHeaders, etagOf, filePathOf, isHtml } from './rules.ts';
 
@@ -29,27 +26,18 @@ const REVALIDATED = 'public, max-age=0, must-revalidate';
 const REQUESTS = inEachMinute('site', 6_000, { counted: 'here' });
 const REMEMBERED_HEADERS_MAX = 10_000;
 
-/** Bytes of all compressed files together. */
-const COMPRESSED_BYTES_MAX = 1024 ** 3;
-/** At most half of the processors compress. */
-const COMPRESSED_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
-
 interface CdnSettings {
   sites_domain: string;
 }
 
-interface CdnDependencies extends CdnSettings {
-  events: Events;
+export interface CdnDependencies extends CdnSettings {
   games: Games;
   namespaces: Namespaces;
   versions: Versions;
   sites: Sites;
   uploads: Uploads;
   transfers: Transfers;
-  /** Directory of compressed files; emptied at each start. */
-  directory: string;
-  /** The disk of that directory. */
-  space: DiskSpace;
+  compressed_files: CompressedFiles;
 }
 
 /** A file of a site, and the headers that its version has for it. */
@@ -60,19 +48,12 @@ interface SentFile {
   custom_headers: [string, string][];
 }
 
-export type Cdn = Awaited<ReturnType<typeof openCdn>>;
+export type Cdn = ReturnType<typeof createCdn>;
 
-/** Opens the CDN, which serves sites. Each site has its own host names, so that none shares the API's origin. */
-export async function openCdn(dependencies: CdnDependencies) {
-  const { namespaces, versions, sites, uploads, transfers, directory, space, events } = dependencies;
+/** Creates the CDN, which serves sites. Each site has its own host names, so that none shares the API's origin. */
+export function createCdn(dependencies: CdnDependencies) {
+  const { namespaces, versions, sites, uploads, transfers, compressed_files } = dependencies;
   const hosts = createHosts(dependencies);
-  const compressed_files = await openCompressedFiles({
-    directory,
-    space,
-    events,
-    bytes_max: COMPRESSED_BYTES_MAX,
-    at_once: COMPRESSED_AT_ONCE,
-  });
   const access = createAccess(namespaces);
   // Entries stay correct, because a version never changes.
   const remembered_headers = new LRUCache<string, [string, string][]>({ max: REMEMBERED_HEADERS_MAX });
