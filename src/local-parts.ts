@@ -12,6 +12,7 @@ import { type DataDirectory, openDataDirectory } from './platform/data-directory
 import type { Events } from './platform/events.ts';
 import { releaseHold } from './platform/http/ports/port-hold.ts';
 import { ServicePort } from './platform/http/ports/service-port.ts';
+import { createUnsentAnswers } from './platform/http/ports/unsent-answers.ts';
 import { openIpDatabase } from './platform/ip-database.ts';
 import { isAnyAddress, parseAddress, toUrlHost } from './platform/networks.ts';
 
@@ -51,6 +52,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
     ...config,
     hold_file: IS_ROOT ? `${data.path}/port-hold` : undefined,
     freePort: (taken) => freePortOfServers({ events, runtime }, taken),
+    answerUnsent: createUnsentAnswers({ ...config, events }),
   });
   const hold_files = IS_ROOT
     ? { https: `${data.path}/https-port-hold`, http: `${data.path}/http-port-hold` }

@@ -17,6 +17,7 @@ import { createLog, type Events } from './platform/events.ts';
 import type { Work } from './platform/feature.ts';
 import { startLimitingConnections } from './platform/http/ports/connection-limits.ts';
 import { type PortHandlers, resolveHost } from './platform/http/ports/listen.ts';
+import { createUnsentAnswers } from './platform/http/ports/unsent-answers.ts';
 import { type KeptEvents, keepEvents } from './platform/kept-events.ts';
 import { forEachAtOnce } from './platform/pacing.ts';
 import { isShortOfSpace } from './platform/system/disk-space.ts';
@@ -126,6 +127,7 @@ async function openAll(
     fetch: (request, server) => servers.answerNodes?.(request, server) ?? front.fetch(request, server),
     websocket: front.websocket,
     freePort: composed.freePort,
+    answerUnsent: createUnsentAnswers({ ...config, events }),
   };
   await port.setHandlers(handlers);
   let public_ports: AsyncDisposable | undefined;

@@ -8,7 +8,7 @@ export type ServiceEvent =
   | { event: 'service_stopping'; reason: string }
   | { event: 'servers_stop_failed'; cause: unknown }
   | { event: 'service_stopped_late'; after_ms: number }
-  | { event: 'unexpected_failure'; cause: unknown }
+  | { event: 'unexpected_failure'; ray_id?: string; cause: unknown }
   | { event: 'database_awaited'; reason: string; for_ms: number }
   | { event: 'storage_awaited'; reason: string; for_ms: number }
   | { event: 'log_lines_dropped'; count: number }

@@ -27,6 +27,7 @@ test('https: a game server that has the port when the first certificate comes is
     certificates,
     handlers: {
       fetch: () => new Response('the service'),
+      answerUnsent: () => new Response('unsent'),
       async freePort(taken) {
         freed.push(taken);
         await thief.stop(true);
@@ -64,7 +65,11 @@ test('https: a port that could not be opened with new certificates is tried agai
     request_timeout_ms: 10_000,
     hold_file: undefined,
     certificates,
-    handlers: { fetch: () => new Response('hello'), freePort: async () => 0 },
+    handlers: {
+      fetch: () => new Response('hello'),
+      answerUnsent: () => new Response('unsent'),
+      freePort: async () => 0,
+    },
     events: { emit: (event) => void events.push(event) },
   });
   const before = await fingerprintAt(port, 'localhost');

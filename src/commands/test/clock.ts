@@ -26,6 +26,7 @@ export function openClockPort(clock: MovableClock, port: number): { url: string 
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port,
+    development: false,
     async fetch(request) {
       if (new URL(request.url).pathname !== path) return new Response('not the address of the clock', { status: 404 });
       if (request.method === 'POST') {

@@ -9,6 +9,7 @@ import { tooManyBytes } from './traffic.ts';
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 /** Answers that announce at most this length are read whole before they are sent on: a slow client holds no fetch. */
 const WHOLE_BYTES_MAX = 64 * 1024;
+const STATUS_MAX = 599;
 
 interface RelayOptions {
   /** How long the body may pause. */
@@ -58,6 +59,7 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
     // A server may close a connection that was kept open just when it is used again.
     const answer = await send().catch((cause: unknown) => (mayRepeat(request, cause) ? send() : Promise.reject(cause)));
     traffic.countAnswer(performance.now() - started);
+    refuseInvalidStatus(answer);
     limitAnswerHeaders(answer.headers, { is_by_path });
     return isShort(answer.headers) ? await readWhole(answer, passed) : passOn(answer, passed);
   } catch (cause) {
@@ -66,6 +68,13 @@ export async function relayRequest(passed: PassedRequest, request: Request, opti
     if (signal.aborted) throw cause;
     throw new ServiceError('GATEWAY_SERVER_UNREACHABLE', { server_id });
   }
+}
+
+/** Throws if an answer has a status that HTTP does not have (RFC 9110, 15). Bun receives some, and cannot send all of them. */
+function refuseInvalidStatus({ status, body }: Response): void {
+  if (status >= 200 && status <= STATUS_MAX) return;
+  void body?.cancel().catch(() => {});
+  throw new Error(`HTTP has no status ${status}`);
 }
 
 /** Returns whether an answer is read whole. One without a type is not, because Bun would add one. */

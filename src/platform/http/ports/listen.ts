@@ -44,6 +44,8 @@ export interface PortHandlers {
   fetch(request: Request, server: Server<unknown>): Response | Promise<Response>;
   /** Undefined while WebSockets are not accepted. */
   websocket?: WebSocketHandler<SocketHandler>;
+  /** Answers a request whose answer Bun cannot send. */
+  answerUnsent(cause: unknown): Response;
   /** Ends the game servers that have the port. Returns how many. */
   freePort(port: number): Promise<number>;
 }
@@ -212,8 +214,9 @@ export async function stopAll(servers: readonly Server<unknown>[]): Promise<void
 export function toServeOptions({
   fetch,
   websocket,
-}: Pick<PortHandlers, 'fetch' | 'websocket'>): Serve.Options<unknown> {
-  return { fetch, ...(websocket && { websocket }) } as Serve.Options<unknown>;
+  answerUnsent,
+}: Omit<PortHandlers, 'freePort'>): Serve.Options<unknown> {
+  return { fetch, error: answerUnsent, development: false, ...(websocket && { websocket }) } as Serve.Options<unknown>;
 }
 
 /** Listens at one more address; undefined if the machine does not have it (no IPv6). */

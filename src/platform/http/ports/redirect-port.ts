@@ -55,8 +55,7 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
     return closeAfterBody(request, new Response(`Use ${location}\n`, { status: 308, headers: { location } }));
   }
 
-  const { websocket } = handlers;
-  const redirecting = toServeOptions(websocket ? { fetch, websocket } : { fetch });
+  const redirecting = toServeOptions({ ...handlers, fetch });
   try {
     const listen = (reusePort: boolean) =>
       serveAll(listenAddresses(host), { port, reusePort, ...serverLimits(request_timeout_ms), ...redirecting });

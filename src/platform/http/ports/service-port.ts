@@ -14,6 +14,7 @@ interface ServicePortOptions extends PortOptions {
   local_url: string;
   /** Ends the game servers that have the port while the service is not ready. Returns how many. */
   freePort: PortHandlers['freePort'];
+  answerUnsent: PortHandlers['answerUnsent'];
 }
 
 /** The service's port. It can answer before the service is ready: with the reason why it is not. */
@@ -26,11 +27,12 @@ export class ServicePort {
   #unavailability: Unavailability | undefined;
 
   constructor(options: ServicePortOptions) {
-    const { public_url, local_url, freePort } = options;
+    const { public_url, local_url, freePort, answerUnsent } = options;
     const cors = createCors([public_url, local_url]);
     const unavailability = () => this.#unavailability ?? STARTING;
     this.#port = createPort(options);
-    this.#not_ready = { fetch: createNotReadyAnswers({ cors, public_url, unavailability }), freePort };
+    const fetch = createNotReadyAnswers({ cors, public_url, unavailability });
+    this.#not_ready = { fetch, freePort, answerUnsent };
   }
 
   /** Whether requests are answered with the reason why the service is not ready. */

@@ -123,6 +123,7 @@ export function openPodPort(options: PodPortOptions): PodPort {
     port,
     fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
     maxRequestBodySize: BODY_BYTES_MAX,
+    development: false,
     error: () => new Response('the request failed\n', { status: 500 }),
     websocket: {
       maxPayloadLength: MESSAGE_BYTES_MAX,
