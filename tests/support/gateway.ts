@@ -23,6 +23,8 @@ const answers = {
   '/origin-headers': () => new Response('', { headers: [
     ['alt-svc', 'clear'], ['clear-site-data', '"*"'], ['nel', '{}'], ['report-to', '{}'], ['reporting-endpoints', 'a="/"'],
     ['service-worker-allowed', '/'], ['strict-transport-security', 'max-age=9'], ['www-authenticate', 'Basic'], ['x-own', 'kept'],
+    ['origin-trial', 'a'], ['sec-session-registration', '(ES256)'], ['secure-session-registration', '(ES256)'], ['set-login', 'logged-in'],
+    ['speculation-rules', '"/r"'], ['use-as-dictionary', 'match="/*"'], ['x-accel-redirect', '/files'], ['x-sendfile', '/etc/passwd'],
     ['set-cookie', 'a=1; Path=/; Domain=games.test; Secure'], ['set-cookie', 'b=domain=2;domain=test'],
   ] }),
   '/file': () => new Response('a game file', { headers: { 'content-type': 'text/plain' } }),
@@ -93,8 +95,9 @@ export function openWebSocketPlayer({
   path = '/socket',
   protocols = [] as string[],
   tls = {} as Bun.TLSOptions,
+  more_headers = {} as Record<string, string>,
 } = {}) {
-  const headers = { host: `${name}.${SERVERS_DOMAIN}`, 'x-forwarded-for': '192.0.2.7' };
+  const headers = { host: `${name}.${SERVERS_DOMAIN}`, 'x-forwarded-for': '192.0.2.7', ...more_headers };
   const socket = new WebSocket(`${url.replace('http', 'ws')}${path}`, {
     headers,
     protocols,

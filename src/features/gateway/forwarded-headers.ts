@@ -22,10 +22,14 @@ const OF_HANDSHAKE = [
 /** Credentials of pages of the API's origin, which game servers must not get from paths of that origin. */
 const CREDENTIALS = ['authorization', 'cookie'];
 const NOT_FOR_SERVERS = [...HOP_BY_HOP, ...REPLACED, ...OF_HANDSHAKE];
+/** Headers that a client must not send under a name that a server takes for the same. */
+const NOT_TO_IMITATE = new Set([...NOT_FOR_SERVERS, 'content-length']);
 
 /** Headers of an answer that act on other hosts than the server's own. */
 const OF_OTHER_HOSTS = ['clear-site-data'];
-const NOT_FOR_CLIENTS = [...HOP_BY_HOP, ...OF_OTHER_HOSTS];
+/** Headers of an answer that make the operator's proxy send a file or an answer of its own instead. */
+const FOR_PROXIES = ['x-accel-redirect', 'x-sendfile'];
+const NOT_FOR_CLIENTS = [...HOP_BY_HOP, ...OF_OTHER_HOSTS, ...FOR_PROXIES];
 /** Headers of an answer that act on its whole origin, which is that of the API for paths. */
 const OF_ORIGIN = [
   'accept-ch',
@@ -33,12 +37,20 @@ const OF_ORIGIN = [
   'critical-ch',
   'nel',
   'origin-agent-cluster',
+  'origin-trial',
   'public-key-pins',
   'report-to',
   'reporting-endpoints',
+  'sec-session-challenge',
+  'sec-session-registration',
+  'secure-session-challenge',
+  'secure-session-registration',
   'service-worker-allowed',
   'set-cookie',
+  'set-login',
+  'speculation-rules',
   'strict-transport-security',
+  'use-as-dictionary',
   'www-authenticate',
 ];
 
@@ -56,6 +68,7 @@ export function toServerHeaders(received: Headers, client: Client, { is_by_path 
   const headers = new Headers(received);
   removeNamedByConnection(headers);
   for (const name of NOT_FOR_SERVERS) headers.delete(name);
+  removeImitations(headers);
   if (is_by_path) for (const name of CREDENTIALS) headers.delete(name);
   const { address, host, proto } = client;
   headers.set('host', host);
@@ -99,6 +112,17 @@ function removeNamedByConnection(headers: Headers): void {
   for (const part of headers.get('connection')?.split(',') ?? []) {
     const name = part.trim();
     if (isToken(name)) headers.delete(name);
+  }
+}
+
+/**
+ * Removes headers such as Muster_Player_Id. CGI, WSGI, Rack and PHP give a program the names of headers with `_` in place of
+ * `-`, and sometimes of other characters, so it could not tell such a header from that of the gateway.
+ */
+function removeImitations(headers: Headers): void {
+  for (const name of [...headers.keys()]) {
+    const imitated = name.replace(/[^a-z0-9]/g, '-');
+    if (imitated !== name && NOT_TO_IMITATE.has(imitated)) headers.delete(name);
   }
 }
 

@@ -258,12 +258,14 @@ describe('gateway: at a port with presence', () => {
       url: muster.config.local_url,
       path: '/echo-handshake?x=1',
       protocols: [`bearer.${token}`],
+      more_headers: { 'muster-player-id': 'another player', muster_player_id: 'another player' },
     });
     expect(await player.opened).toBe(true);
     expect(player.socket.protocol).toBe(`bearer.${token}`);
     const { headers, path } = JSON.parse(String((await player.next(1))[0]));
     expect(path).toBe('/echo-handshake?x=1');
-    expect(headers['muster-player-id']).toBeString();
+    expect(headers['muster-player-id']).toMatch(/^[0-9a-f-]{36}$/);
+    expect(headers).not.toHaveProperty('muster_player_id');
     expect(JSON.stringify(headers)).not.toContain(token);
   });
 
