@@ -187,6 +187,7 @@ export function listVersionRows(docker: object): VersionRow[] {
       bad: [
         [list(33, (index) => ({ name: `x${index}`, value: '' })), `${OF_HEADERS}.headers-meta.too-many`],
         [header(''), `${OF_HEADERS}.headers.0.name.invalid`],
+        [header('X-Accel-Redirect', '/files'), `${OF_HEADERS}.headers.0.name.invalid`],
         [header(text(513)), `${OF_HEADERS}.headers.0.name.too-long`],
         [header('x', '\n'), `${OF_HEADERS}.headers.0.value.invalid`],
         [header('x', text(1_025)), `${OF_HEADERS}.headers.0.value.too-long`],

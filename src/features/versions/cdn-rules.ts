@@ -62,9 +62,12 @@ function headersProblems(headers: { name: string; value: string }[]): ProblemPat
   ];
 }
 
-/** Headers of the transport, which only the service sets. Versions of earlier releases may have some. */
+/**
+ * Headers of the transport, which only the service sets, or by which a proxy sends a file of its own instead. Versions of
+ * earlier releases may have some.
+ */
 export const TRANSPORT_HEADERS =
-  /^(connection|content-(length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade)$/i;
+  /^(connection|content-(length|range)|date|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|x-accel-redirect|x-sendfile)$/i;
 
 /** Accepts values without characters that end the header or that clients read differently. */
 export function isHeaderValue(text: string): boolean {
