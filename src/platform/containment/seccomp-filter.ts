@@ -53,13 +53,24 @@ const DENIED: Record<string, Numbers> = {
   syslog: [103, 116, 103],
   iopl: [172, undefined, 110],
   ioperm: [173, undefined, 101],
-  // Memory, queues and semaphores of the kernel, which servers would share, and which outlive their makers. With `ipc`,
-  // programs of 32-bit x86 make all of them.
+  // Memory, queues and semaphores of the kernel, which servers would share, and which outlive their makers. Those of other
+  // programs of the same user can be used by their numbers alone. With `ipc`, programs of 32-bit x86 do all of it.
   shmget: [29, 194, 395],
+  shmat: [30, 196, 397],
+  shmctl: [31, 195, 396],
+  shmdt: [67, 197, 398],
   msgget: [68, 186, 399],
+  msgsnd: [69, 189, 400],
+  msgrcv: [70, 188, 401],
+  msgctl: [71, 187, 402],
   semget: [64, 190, 393],
+  semop: [65, 193, undefined],
+  semctl: [66, 191, 394],
+  semtimedop: [220, 192, undefined],
+  semtimedop_time64: [undefined, undefined, 420],
   ipc: [undefined, undefined, 117],
   mq_open: [240, 180, 277],
+  mq_unlink: [241, 181, 278],
   // Keys of the kernel, which servers would share.
   keyctl: [250, 219, 288],
   add_key: [248, 217, 286],
@@ -88,13 +99,42 @@ interface InstructionSet {
   clone: number;
   clone3: number;
   socket: number;
+  socketpair: number;
+  setsockopt: number;
   /** 32-bit x86 has a second one, for large files. */
   fcntl: number[];
 }
 
-const X64: InstructionSet = { arch: 0xc000003e, column: 0, clone: 56, clone3: 435, socket: 41, fcntl: [72] };
-const ARM64: InstructionSet = { arch: 0xc00000b7, column: 1, clone: 220, clone3: 435, socket: 198, fcntl: [25] };
-const X86: InstructionSet = { arch: 0x40000003, column: 2, clone: 120, clone3: 435, socket: 359, fcntl: [55, 221] };
+const X64: InstructionSet = {
+  arch: 0xc000003e,
+  column: 0,
+  clone: 56,
+  clone3: 435,
+  socket: 41,
+  socketpair: 53,
+  setsockopt: 54,
+  fcntl: [72],
+};
+const ARM64: InstructionSet = {
+  arch: 0xc00000b7,
+  column: 1,
+  clone: 220,
+  clone3: 435,
+  socket: 198,
+  socketpair: 199,
+  setsockopt: 208,
+  fcntl: [25],
+};
+const X86: InstructionSet = {
+  arch: 0x40000003,
+  column: 2,
+  clone: 120,
+  clone3: 435,
+  socket: 359,
+  socketpair: 360,
+  setsockopt: 366,
+  fcntl: [55, 221],
+};
 
 /** The flags of clone(2) that make namespaces, without CLONE_NEWTIME, which has the bits of a signal there. */
 const NAMESPACE_FLAGS = 0x7e020000;
@@ -104,6 +144,16 @@ const [AF_UNIX, AF_INET, AF_INET6, AF_NETLINK] = [1, 2, 10, 16];
 const [SOCKET_TYPE_MASK, SOCK_RAW, SOCK_PACKET] = [0xf, 3, 10];
 /** Protocols that listen on TCP ports. Landlock does not restrict the ports of their sockets. */
 const [IPPROTO_SMC, IPPROTO_MPTCP] = [256, 262];
+/** The protocol of netlink by which programs list network interfaces. By others they would see all processes start. */
+const NETLINK_ROUTE = 0;
+/**
+ * Options of sockets by which a program listens on a TCP port of its choice without bind(2), the only call that Landlock
+ * checks, and turns a socket of TCP into one of SMC.
+ */
+const PORT_OPTIONS = [
+  { level: 0, name: 51 /* IP_LOCAL_PORT_RANGE */ },
+  { level: 6, name: 31 /* TCP_ULP */ },
+];
 /** Commands of fcntl(2) by which a process makes others wait that open or remove its files. Linux 6.19 has the second. */
 const [F_SETLEASE, F_SETDELEG] = [1_024, 1_040];
 
@@ -118,7 +168,7 @@ const RETURN = 0x06;
 /** Offsets in struct seccomp_data. Of an argument, the lower half. */
 const [NUMBER_AT, ARCH_AT, FIRST_ARGUMENT_AT, SECOND_ARGUMENT_AT, THIRD_ARGUMENT_AT] = [0, 4, 16, 24, 32];
 const ALLOW = 0x7fff0000;
-const [EPERM, ENOSYS, EPROTONOSUPPORT] = [1, 38, 93];
+const [EPERM, ENOSYS, ENOPROTOOPT, EPROTONOSUPPORT] = [1, 38, 92, 93];
 
 /** An instruction; the jumps count the instructions to skip if the condition holds, and if not. */
 interface Instruction {
@@ -157,7 +207,10 @@ export function makeSeccompFilter({ processor, shares_user }: FilterOptions): Ui
 }
 
 /** The rules for calls of one instruction set. They always return. */
-function rulesOf({ column, clone, clone3, socket, fcntl }: InstructionSet, shares_user: boolean): Instruction[] {
+function rulesOf(
+  { column, clone, clone3, socket, socketpair, setsockopt, fcntl }: InstructionSet,
+  shares_user: boolean,
+): Instruction[] {
   const denied = Object.values(DENIED).flatMap((numbers) => numbers[column] ?? []);
   return [
     load(NUMBER_AT),
@@ -171,6 +224,12 @@ function rulesOf({ column, clone, clone3, socket, fcntl }: InstructionSet, share
       allow,
     ]),
     ...when(JUMP_IF_EQUAL, socket, socketRules()),
+    ...when(JUMP_IF_EQUAL, socketpair, [
+      load(FIRST_ARGUMENT_AT),
+      ...when(JUMP_IF_EQUAL, AF_UNIX, [allow]),
+      fail(EPERM),
+    ]),
+    ...when(JUMP_IF_EQUAL, setsockopt, portOptionRules()),
     ...fcntl.flatMap((number) => when(JUMP_IF_EQUAL, number, leaseRules())),
     ...(shares_user ? selfOnlyRules(column) : []),
     allow,
@@ -210,10 +269,25 @@ function socketRules(): Instruction[] {
   return [
     load(FIRST_ARGUMENT_AT),
     ...when(JUMP_IF_EQUAL, AF_UNIX, [allow]),
-    ...when(JUMP_IF_EQUAL, AF_NETLINK, [allow]),
+    ...when(JUMP_IF_EQUAL, AF_NETLINK, [
+      load(THIRD_ARGUMENT_AT),
+      ...when(JUMP_IF_EQUAL, NETLINK_ROUTE, [allow]),
+      fail(EPROTONOSUPPORT),
+    ]),
     ...when(JUMP_IF_EQUAL, AF_INET, ofInternet),
     ...when(JUMP_IF_EQUAL, AF_INET6, ofInternet),
     fail(EPERM),
+  ];
+}
+
+/** Refuses {@link PORT_OPTIONS} as a kernel without them does. */
+function portOptionRules(): Instruction[] {
+  return [
+    ...PORT_OPTIONS.flatMap(({ level, name }) => [
+      load(SECOND_ARGUMENT_AT),
+      ...when(JUMP_IF_EQUAL, level, [load(THIRD_ARGUMENT_AT), ...when(JUMP_IF_EQUAL, name, [fail(ENOPROTOOPT)])]),
+    ]),
+    allow,
   ];
 }
 

@@ -17,7 +17,7 @@ import {
 import { makeDataDirectory } from '../../../support/service.ts';
 import { waitFor } from '../../../support/wait.ts';
 
-const MQ_OPEN = process.arch === 'arm64' ? 180 : 240;
+const [MQ_OPEN, SHMAT] = process.arch === 'arm64' ? [180, 196] : [240, 30];
 const [IPPROTO_SMC, IPPROTO_MPTCP] = [256, 262];
 
 describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
@@ -118,6 +118,15 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": a server', (kind) => {
       syscall(${MQ_OPEN} + 1, $queue);
       print "tried\\n"`;
     expect(await opened.runOnce(`perl -e '${script}'`)).toBe('tried\n');
+  });
+
+  test('cannot use or remove shared memory of the kernel that belongs to other programs', async () => {
+    const RMID = 0;
+    const made = Bun.spawnSync(['perl', '-e', 'print shmget(0, 4096, 0666)']).stdout.toString();
+    const remove = `print shmctl(${made}, ${RMID}, 0) ? "removed" : "kept"`;
+    const script = `print syscall(${SHMAT}, ${made}, 0, 0) == -1 ? "" : "attached "; ${remove}`;
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe('kept');
+    expect(Bun.spawnSync(['perl', '-e', remove]).stdout.toString()).toBe('removed');
   });
 
   test('may listen by TCP on a port range, unless the range is for UDP', async () => {

@@ -29,7 +29,7 @@ const ALLOWED = `
   set_thread_area set_tid_address set_tls setfsgid setfsgid32 setfsuid setfsuid32 setgid setgid32 setgroups
   setgroups32 setitimer setpgid setpriority setregid setregid32 setresgid setresgid32 setresuid setresuid32
   setreuid setreuid32 setrlimit setsid setsockopt setuid setuid32 setxattr shmat shmctl shmdt shmget shutdown
-  sigaction sigaltstack signal signalfd signalfd4 sigpending sigprocmask sigreturn sigsuspend socketcall socketpair splice
+  sigaction sigaltstack signal signalfd signalfd4 sigpending sigprocmask sigreturn sigsuspend socketcall splice
   stat stat64 statfs statfs64 statx symlink symlinkat sync sync_file_range sync_file_range2 syncfs syscall sysinfo
   tee tgkill time timer_create timer_delete timer_getoverrun timer_gettime timer_gettime64 timer_settime
   timer_settime64 timerfd timerfd_create timerfd_gettime timerfd_gettime64 timerfd_settime timerfd_settime64 times
@@ -51,8 +51,12 @@ const FORBIDDEN = `
 /** The arguments that `personality` may have: those of usual and of 32-bit programs, and the one that only reads it. */
 const PERSONALITIES = [0, 0x8, 0x20000, 0x20008, 0xffffffff];
 
-/** Local, IPv4, IPv6 and netlink, by which programs list addresses. */
-const ADDRESS_FAMILIES = [1, 2, 10, 16];
+/** Local, IPv4 and IPv6. */
+const ADDRESS_FAMILIES = [1, 2, 10];
+/** Of pairs of sockets: local. */
+const PAIR_FAMILIES = [1];
+/** Sockets of netlink by which programs list addresses: the family and the protocol. */
+const [AF_NETLINK, NETLINK_ROUTE] = [16, 0];
 
 /**
  * The commands of `fcntl` from 1,024 on that programs may use. By the others, F_SETLEASE (1,024) and F_SETDELEG (1,040), a
@@ -75,11 +79,14 @@ const EPERM = 1;
 const ARCHITECTURES = process.arch === 'arm64' ? ['SCMP_ARCH_AARCH64'] : ['SCMP_ARCH_X86_64', 'SCMP_ARCH_X86'];
 
 const namesOf = (list: string) => list.trim().split(/\s+/);
-const whenArgumentIs = (names: string[], index: number) => (value: number) => ({
+/** Allows calls whose arguments have these values, by their indices. */
+const whenArgumentsAre = (names: string[], values: Record<number, number>) => ({
   names,
   action: 'SCMP_ACT_ALLOW',
-  args: [{ index, value, op: 'SCMP_CMP_EQ' }],
+  args: Object.entries(values).map(([index, value]) => ({ index: Number(index), value, op: 'SCMP_CMP_EQ' })),
 });
+const whenArgumentIs = (names: string[], index: number) => (value: number) =>
+  whenArgumentsAre(names, { [index]: value });
 /** Allows calls of which an argument has none of these bits. */
 const whenArgumentLacks = (names: string[], index: number, bits: number) => ({
   names,
@@ -102,6 +109,8 @@ export const SECCOMP_PROFILE = {
     whenArgumentLacks(FCNTL, 1, LATER_FILE_COMMANDS),
     ...FILE_COMMANDS.map(whenArgumentIs(FCNTL, 1)),
     ...ADDRESS_FAMILIES.map(whenArgumentIs(['socket'], 0)),
+    whenArgumentsAre(['socket'], { 0: AF_NETLINK, 2: NETLINK_ROUTE }),
+    ...PAIR_FAMILIES.map(whenArgumentIs(['socketpair'], 0)),
     ...PERSONALITIES.map(whenArgumentIs(['personality'], 0)),
   ],
 };

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
+
+const [AF_NETLINK, SOCK_RAW] = [16, 3];
+const [NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_CONNECTOR, NETLINK_GENERIC] = [0, 4, 11, 16];
+const [IPPROTO_IP, IP_LOCAL_PORT_RANGE, IPPROTO_TCP, TCP_NODELAY, TCP_ULP] = [0, 51, 6, 1, 31];
+const [EPERM, ENOPROTOOPT] = [1, 92];
+
+describe.each(PROCESS_RUNTIMES)('the runtime "$name": the sockets of a server', (kind) => {
+  let opened: TestRuntime;
+  beforeAll(async () => {
+    opened = await openTestRuntime(kind);
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
+  test('cannot choose the port at which they listen without being bound', async () => {
+    const script = `
+      use Socket;
+      socket(my $socket, AF_INET, SOCK_STREAM, 0);
+      for ([${IPPROTO_IP}, ${IP_LOCAL_PORT_RANGE}, pack("L", 40001 << 16 | 40001)], [${IPPROTO_TCP}, ${TCP_ULP}, "smc"]) {
+        print setsockopt($socket, $_->[0], $_->[1], $_->[2]) ? "set " : $! + 0, " ";
+      }
+      print setsockopt($socket, ${IPPROTO_TCP}, ${TCP_NODELAY}, 1) ? "set" : "$!";`;
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe(`${ENOPROTOOPT} ${ENOPROTOOPT} set`);
+  });
+
+  test('of netlink list network interfaces, and are of no other protocol', async () => {
+    const protocols = [NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_CONNECTOR, NETLINK_GENERIC];
+    const script = `
+      for (${protocols}) { print socket(my $socket, ${AF_NETLINK}, ${SOCK_RAW}, $_) ? "$_ " : "no "; }`;
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe(`${NETLINK_ROUTE} no no no `);
+  });
+
+  test('are pairs of unix sockets only: the kernel is not asked for other families', async () => {
+    const script = `
+      use Socket;
+      for (AF_UNIX, AF_INET, 30, 40) {
+        print socketpair(my $one, my $other, $_, SOCK_STREAM, 0) ? "pair " : $! + 0, " ";
+      }`;
+    expect(await opened.runOnce(`perl -e '${script}'`)).toBe(`pair  ${EPERM} ${EPERM} ${EPERM} `);
+  });
+});
