@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describeListenFailure, listenAddresses, resolveHost } from '../../src/platform/http/ports/listen.ts';
 import { holdPort } from '../../src/platform/http/ports/port-hold.ts';
 import { isRunning, listOpenFiles } from '../../src/platform/system/processes.ts';
-import { findSocketsAt } from '../../src/platform/system/tcp-ports.ts';
+import { findSocketsAt, listListeners } from '../../src/platform/system/tcp-ports.ts';
 import { findFreePort } from '../support/network/test-ports.ts';
 import { makeDataDirectory } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
@@ -125,6 +125,18 @@ describe('a held port', () => {
     } catch {
       return true;
     }
+  }
+});
+
+test('listening sockets: each is listed with its user, on any address, and no connection is', async () => {
+  await using server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') });
+  await using other = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('ok') });
+  for (const { url } of [server, other]) expect(await (await fetch(url)).text()).toBe('ok');
+  const listeners = await listListeners();
+  for (const { port } of [server, other]) {
+    const found = listeners.filter((one) => one.port === port);
+    expect(found).toMatchObject([{ user_id: process.getuid?.() }]);
+    expect([...findSocketsAt(port ?? 0)]).toContain(found[0]?.socket ?? '');
   }
 });
 

@@ -1,12 +1,9 @@
-import type { Clock } from '../../platform/clock.ts';
-import type { Database } from '../../platform/database/database.ts';
-import { toServiceError } from '../../platform/database/failures.ts';
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
+import { createForcedEnds, type ForcedEndDependencies } from './forced-ends.ts';
 import { handleOf } from './rules.ts';
 import { isAbove } from './runtimes/disk-use.ts';
 import type { DiskUse, Runtime } from './runtimes/runtime.ts';
-import * as store from './store.ts';
 import type { PlacedServer } from './tables.ts';
 
 const EVERY_MS = 5_000;
@@ -20,14 +17,9 @@ const EVERY_MAX_MS = 30_000;
 const AT_ONCE_MAX = 50;
 const MIB = 1024 ** 2;
 
-interface DiskLimitDependencies {
-  database: Database;
-  clock: Clock;
+interface DiskLimitDependencies extends ForcedEndDependencies {
   events: Events;
   measureDisk: NonNullable<Runtime['measureDisk']>;
-  runtime: Pick<Runtime, 'kill' | 'remove'>;
-  /** Why servers were ended, until that is recorded. */
-  unrecorded_failures: Map<string, string>;
   /** The most that a server may have on the disk. */
   disk_max: DiskUse;
   /** Returns this machine's servers. */
@@ -36,31 +28,15 @@ interface DiskLimitDependencies {
 
 /** Starts the loop that ends servers of this machine that have more on the disk than they may. */
 export function startLimitingDisk(dependencies: DiskLimitDependencies, signal: AbortSignal): Loop {
-  const { database, clock, events, runtime, measureDisk, disk_max, listServers, unrecorded_failures } = dependencies;
+  const { events, measureDisk, disk_max, listServers } = dependencies;
+  const forceEnd = createForcedEnds(dependencies);
   let took_ms = 0;
 
   async function endExcessive(servers: readonly PlacedServer[]): Promise<void> {
     const measured = await measureDisk(servers.map(handleOf), disk_max);
     for (const server of servers) {
       const used = measured.get(server.server_id);
-      if (used && isAbove(used, disk_max)) await end(server, describeExcess(used, disk_max));
-    }
-  }
-
-  /**
-   * Ends a server by recording that it failed. If the database cannot record that, perhaps because this server has
-   * filled its disk, kills the server at once.
-   */
-  async function end(server: PlacedServer, failure: string): Promise<void> {
-    try {
-      await database.transact((tx) => store.setFailed(tx, server, failure, clock.now()));
-    } catch (cause) {
-      const code = toServiceError(cause)?.code;
-      if (code !== 'STORAGE_FULL' && code !== 'DATABASE_UNAVAILABLE') throw cause;
-      unrecorded_failures.set(server.server_id, failure);
-      const gone = await runtime.kill([handleOf(server)]);
-      // The database has no room for its output either.
-      if (code === 'STORAGE_FULL' && gone.has(server.server_id)) await runtime.remove(server.server_id);
+      if (used && isAbove(used, disk_max)) await forceEnd(server, describeExcess(used, disk_max));
     }
   }
 

@@ -6,6 +6,7 @@ import type { AddressOf } from '../port-names.ts';
 import { type ClusterWork, startClusterWork } from './cluster-work.ts';
 import { startLimitingDisk } from './disk-limit.ts';
 import { createLogs, type LogsDependencies } from './logs/logs.ts';
+import { startLimitingPorts } from './port-limit.ts';
 import { type ReconcileDependencies, startReconciling } from './reconcile.ts';
 import { serverRoutes } from './routes.ts';
 import type { AnswerNodes, Cluster, ClusterPort } from './runtimes/kubernetes/cluster.ts';
@@ -40,7 +41,7 @@ export interface ClusterControl extends AsyncDisposable {
  */
 export async function openServers(dependencies: Dependencies): Promise<Feature<Servers & ClusterControl>> {
   const { database, clock, cluster, machines, disk_max } = dependencies;
-  const { readUsage, measureDisk } = dependencies.runtime;
+  const { readUsage, measureDisk, findStrayPorts } = dependencies.runtime;
   const logs = createLogs(dependencies);
   const servers = createServers({ ...dependencies, logs });
   const key = cluster && (await loadKey(database.queries, clock, 'pods'));
@@ -63,11 +64,15 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
       const reconciling = startReconciling(own, signal);
       const observed = { ...dependencies, unrecorded_failures, listServers: reconciling.listServers };
       const metering = readUsage ? startMetering({ ...observed, readUsage }, signal) : [];
-      const limiting = measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
+      const limiting_disk =
+        measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
+      const limiting_ports = findStrayPorts && startLimitingPorts({ ...observed, findStrayPorts }, signal);
       if (cluster && key && cluster_port) {
         cluster_work = startClusterWork({ ...dependencies, logs, cluster, cluster_port, key }, signal);
       }
-      return [reconciling, ...metering, limiting, cluster_work].filter((work) => work !== undefined);
+      return [reconciling, ...metering, limiting_disk, limiting_ports, cluster_work].filter(
+        (work) => work !== undefined,
+      );
     },
   };
 }

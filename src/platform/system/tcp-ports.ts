@@ -1,9 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import ipaddr from 'ipaddr.js';
 import { pace } from '../pacing.ts';
 
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const PACE_EVERY = 256;
+/** The kernel's state of a listening socket. */
+const LISTENING = '0A';
+const READ_BYTES = 65_536;
 
 let all_addresses: string | undefined;
 
@@ -39,6 +42,53 @@ export function findSocketsAt(port: number): Set<string> {
     }
   }
   return sockets;
+}
+
+/** A listening socket of this machine. */
+export interface Listener {
+  port: number;
+  user_id: number;
+  /** The socket as `findOpenFile` names it. */
+  socket: string;
+}
+
+/** Lists the listening TCP sockets of this machine. */
+export async function listListeners(): Promise<Listener[]> {
+  const listeners: Listener[] = [];
+  for (const table of TABLES) {
+    for (const line of readListening(table)) {
+      await pace();
+      const [, local = '', , , , , , user_id, , inode] = line.trim().split(/\s+/);
+      listeners.push({ port: readPort(local), user_id: Number(user_id), socket: `socket:[${inode}]` });
+    }
+  }
+  return listeners;
+}
+
+/** Yields the lines of listening sockets, with which a table begins. A busy machine has many connections after them. */
+function* readListening(table: string): Generator<string, void> {
+  let file: number;
+  try {
+    file = openSync(table, 'r');
+  } catch {
+    return;
+  }
+  try {
+    const bytes = Buffer.alloc(READ_BYTES);
+    let rest = '';
+    let is_head = true;
+    for (let count = readSync(file, bytes); count > 0; count = readSync(file, bytes)) {
+      const lines = (rest + bytes.toString('latin1', 0, count)).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of is_head ? lines.slice(1) : lines) {
+        if (line.trim().split(/\s+/, 4)[3] !== LISTENING) return;
+        yield line;
+      }
+      is_head = false;
+    }
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Lists the user of each connection from this machine to one of the ports, by the address and port of its client. */

@@ -76,17 +76,17 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
   }
 
   /** Returns the servers that each of the runtimes may have. */
-  const share = (servers: readonly ServerHandle[]): [Runtime, ServerHandle[]][] =>
+  const share = <Server extends ServerHandle>(servers: readonly Server[]): [Runtime, Server[]][] =>
     runtimes.map((runtime) => [
       runtime,
       servers.filter(({ server_id }) => (owners.get(server_id) ?? runtime) === runtime),
     ]);
 
   /** Asks each of the runtimes about its servers. One that fails does not keep the answers of the others. */
-  async function askAll<Answer>(
+  async function askAll<Answer, Server extends ServerHandle>(
     step: string,
-    servers: readonly ServerHandle[],
-    ask: (runtime: Runtime, some: ServerHandle[]) => Promise<Map<string, Answer>> | undefined,
+    servers: readonly Server[],
+    ask: (runtime: Runtime, some: Server[]) => Promise<Map<string, Answer>> | undefined,
   ): Promise<Map<string, Answer>> {
     const answers = await Promise.all(
       share(servers).map(async ([runtime, some]) => [
@@ -147,6 +147,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     },
     readUsage: (servers) => askAll('usage', servers, (runtime, some) => runtime.readUsage?.(some)),
     measureDisk: (servers, limit) => askAll('disk', servers, (runtime, some) => runtime.measureDisk?.(some, limit)),
+    findStrayPorts: (servers) => askAll('ports', servers, (runtime, some) => runtime.findStrayPorts?.(some)),
     async findServersOnPort(servers, port) {
       const on_port = await Promise.all(
         share(servers).map(async ([runtime, some]) => [...((await runtime.findServersOnPort?.(some, port)) ?? [])]),

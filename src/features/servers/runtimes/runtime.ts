@@ -9,6 +9,11 @@ export interface ServerHandle {
   identity: Identity | undefined;
 }
 
+/** A server with the ports that it may listen on. */
+export interface ServerWithPorts extends ServerHandle {
+  ports: Record<string, ServerPort>;
+}
+
 /** What a server may use. */
 export interface ServerResources {
   /** Thousandths of a core. */
@@ -172,6 +177,8 @@ export interface Runtime {
   readUsage?(servers: readonly ServerHandle[]): Promise<Map<string, UsageReading>>;
   /** Returns what each server has on the disk. May stop counting above the limit. */
   measureDisk?(servers: readonly ServerHandle[], limit: DiskUse): Promise<Map<string, DiskUse>>;
+  /** Returns a TCP port of this machine on which a server listens although it may not, for each server that does so. */
+  findStrayPorts?(servers: readonly ServerWithPorts[]): Promise<Map<string, number>>;
   /** Returns the ids of those servers that use a TCP port of this machine, on any address. */
   findServersOnPort?(servers: readonly ServerHandle[], port: number): Promise<Set<string>>;
 }

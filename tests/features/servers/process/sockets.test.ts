@@ -1,10 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { findFreePort } from '../../../support/network/test-ports.ts';
 import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
+import { waitFor } from '../../../support/wait.ts';
 
 const [AF_NETLINK, SOCK_RAW] = [16, 3];
 const [NETLINK_ROUTE, NETLINK_SOCK_DIAG, NETLINK_CONNECTOR, NETLINK_GENERIC] = [0, 4, 11, 16];
 const [IPPROTO_IP, IP_LOCAL_PORT_RANGE, IPPROTO_TCP, TCP_NODELAY, TCP_ULP] = [0, 51, 6, 1, 31];
 const [EPERM, ENOPROTOOPT] = [1, 92];
+/** Listens with a socket that is not bound, at a port of the kernel's, and keeps it open. */
+const LISTEN = `
+  use Socket;
+  socket(my $socket, AF_INET, SOCK_STREAM, 0);
+  listen($socket, 5) or die "$!";
+  $| = 1;
+  print +(sockaddr_in(getsockname($socket)))[0], "\\n";
+  sleep 600;`;
 
 describe.each(PROCESS_RUNTIMES)('the runtime "$name": the sockets of a server', (kind) => {
   let opened: TestRuntime;
@@ -38,5 +48,30 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the sockets of a server', 
         print socketpair(my $one, my $other, $_, SOCK_STREAM, 0) ? "pair " : $! + 0, " ";
       }`;
     expect(await opened.runOnce(`perl -e '${script}'`)).toBe(`pair  ${EPERM} ${EPERM} ${EPERM} `);
+  });
+
+  test('are found if they listen at a port that is not its own, by IPv4 and IPv6', async () => {
+    const port = findFreePort();
+    const ports = { game: { protocol: 'tcp', routing: 'host', internal_port: port } } as const;
+    const findPort = async (server: { server_id: string; identity: unknown }) =>
+      (await opened.runtime.findStrayPorts?.([{ ...server, ports } as never]))?.get(server.server_id);
+    const good = await opened.run(
+      `exec perl -MIO::Socket::INET -e '$| = 1; my $s = IO::Socket::INET->new(Listen => 1, LocalPort => ${port}); print "up\\n"; sleep 600'`,
+      { ports },
+    );
+    await waitFor(async () => (await opened.output(good)) === 'up\n', 'the server to listen');
+    expect(await findPort(good)).toBeUndefined();
+    for (const script of [LISTEN, LISTEN.replace('AF_INET', 'AF_INET6').replace('sockaddr_in', 'sockaddr_in6')]) {
+      // By a child, too.
+      const bad = await opened.run(`perl -e '${script}' & wait`, { ports });
+      const listening = await waitFor(
+        async () => Number(await opened.output(bad)) || undefined,
+        'the server to listen',
+      );
+      expect(await findPort(bad)).toBe(listening);
+      await opened.remove(bad);
+      expect(await findPort(bad)).toBeUndefined();
+    }
+    await opened.remove(good);
   });
 });

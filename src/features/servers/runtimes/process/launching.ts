@@ -9,6 +9,7 @@ import { MARK } from '../linux/process-trees.ts';
 import { type Isolation, PROCESSES_MAX, type StartOrder } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
 import type { ServerGroups } from './server-groups.ts';
+import { tcpNumbersOf } from './stray-ports.ts';
 import { DEVICES, systemFilesExcept } from './system-files.ts';
 
 /** Open files of a process of a server. */
@@ -117,11 +118,9 @@ function openOrder(path: string, order: LaunchOrder): { file: number } & Disposa
   return { file, [Symbol.dispose]: () => closeSync(file) };
 }
 
-/** Returns the numbers of a port on which its server may listen by TCP. */
-function tcpPortsOf({ protocol, internal_port, port_range }: ServerPort): number[] {
-  // Ranges may overlap those of other servers. A single number is the server's own for both protocols.
-  if (port_range) return protocol === 'udp' ? [] : numbersIn(port_range);
-  return internal_port === undefined ? [] : [internal_port];
+function tcpPortsOf(port: ServerPort): number[] {
+  const own = tcpNumbersOf(port);
+  return own ? numbersIn(own) : [];
 }
 
 function environmentOf({ order: { server_id, build }, environment }: Pick<Launch, 'order' | 'environment'>) {

@@ -29,6 +29,7 @@ import { createUsage } from './process-usage.ts';
 import { openServerFolders } from './server-folders.ts';
 import { openServerGroups } from './server-groups.ts';
 import { openServerUsers } from './server-users.ts';
+import { findStrayPorts } from './stray-ports.ts';
 
 export interface ProcessRuntimeOptions {
   /** The directory with a folder for each server. */
@@ -181,6 +182,12 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
         measured.set(server_id, { ...used, bytes: used.bytes + output_files.heldBytes(outputsOf(server_id)) });
       }
       return measured;
+    },
+    async findStrayPorts(servers) {
+      // Without the rules of Landlock, servers may listen anywhere.
+      if (isolation.level === 'off' || isolation.missing.includes('ports')) return new Map();
+      const listening = servers.map(({ ports, ...handle }) => ({ ...locate(handle), ports }));
+      return await findStrayPorts(listening, readTrees);
     },
     async findServersOnPort(servers, port) {
       const sockets = findSocketsAt(port);
