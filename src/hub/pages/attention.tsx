@@ -12,7 +12,7 @@ import { useWatched } from '../data/watched.ts';
 import { now } from '../parts/time.tsx';
 
 const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';
-const AGAIN_MS = 30_000;
+const REFRESH_MS = 30_000;
 const HOUR_MS = 3_600_000;
 
 type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[number], 'message' | 'advice'>;
@@ -38,7 +38,7 @@ export function Attention({ games }: { games: { game_id: string }[] }) {
 
 /** What the service says that its operator should correct, each with what to do about it, and machines that do not answer. */
 function ServiceFindings() {
-  const ready = useReading('/health/ready', {}, { every_ms: AGAIN_MS }).read.value;
+  const ready = useReading('/health/ready', {}, { every_ms: REFRESH_MS }).read.value;
   if (ready === undefined) return null;
   const findings = ready instanceof Error ? reasonsOf(ready) : (ready.warnings ?? []);
   return (
@@ -116,7 +116,7 @@ function Crashes({ game, namespace }: NamespaceOfGame) {
 }
 
 function Machines() {
-  const { read } = useReading('/cloud/machines', {}, { every_ms: AGAIN_MS });
+  const { read } = useReading('/cloud/machines', {}, { every_ms: REFRESH_MS });
   if (read.value === undefined || read.value instanceof Error) return null;
   const troubled = read.value.machines.filter(({ state }) => state === 'late' || state === 'lost');
   return (

@@ -26,13 +26,11 @@ import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Seats } from '../parts/seats.tsx';
 import { Age } from '../parts/time.tsx';
-import { useIsWide } from '../parts/width.ts';
 import { History } from './history.tsx';
 import { NewLobby } from './new-lobby.tsx';
 import { Share } from './share.tsx';
 
-const ROW_HEIGHT = 54;
-const NARROW_ROW_HEIGHT = 108;
+const ROW_HEIGHTS = { wide: 54, narrow: 108 };
 
 /** The running lobbies of a namespace, with their seats. */
 export function LobbiesPage() {
@@ -92,7 +90,6 @@ interface LobbyListProps {
 
 function LobbyList({ of: { rows, from, matching, summary }, onScrolledTo }: LobbyListProps) {
   const { game } = useNamespace();
-  const is_wide = useIsWide();
   const modes = withChosen(Object.keys(summary.game_modes), search.value.get('mode') ?? '');
   const regions = withChosen(Object.keys(summary.regions), search.value.get('region') ?? '');
   return (
@@ -115,7 +112,7 @@ function LobbyList({ of: { rows, from, matching, summary }, onScrolledTo }: Lobb
           total={matching}
           onScrolledTo={onScrolledTo}
           keyOf={({ lobby_id }) => lobby_id}
-          height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
+          heights={ROW_HEIGHTS}
           label="Lobbies"
         >
           {(lobby) => <ListedLobby lobby={lobby} />}

@@ -7,16 +7,13 @@ import { Choice, withChosen } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Age } from '../parts/time.tsx';
-import { useIsWide } from '../parts/width.ts';
 
 const RECEIPTS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/receipts';
-const ROW_HEIGHT = 48;
-const NARROW_ROW_HEIGHT = 80;
+const ROW_HEIGHTS = { wide: 48, narrow: 80 };
 
 /** The latest requests for seats, by default those that were refused, and the way to one by its ray id. */
 export function ReceiptsPage() {
   const { game, namespace, scope } = useNamespace();
-  const is_wide = useIsWide();
   const filters = search.value;
   const is_all = filters.get('show') === 'all';
   const code = filters.get('code') ?? '';
@@ -47,12 +44,7 @@ export function ReceiptsPage() {
         <p class="card pad">{describeNone({ is_all, code })} New ones appear here.</p>
       )}
       {receipts.length > 0 && (
-        <Rows
-          items={receipts}
-          keyOf={({ ray_id }) => ray_id}
-          height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
-          label="Requests"
-        >
+        <Rows items={receipts} keyOf={({ ray_id }) => ray_id} heights={ROW_HEIGHTS} label="Requests">
           {(receipt) => <ReceiptRow receipt={receipt} />}
         </Rows>
       )}

@@ -9,7 +9,6 @@ import { Choice, TextFilter } from '../parts/filters.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Age } from '../parts/time.tsx';
-import { useIsWide } from '../parts/width.ts';
 
 const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
 const ROWS = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
@@ -23,8 +22,7 @@ const STATUSES = {
   ending: { text: 'ending', tone: 'warn' },
   ended: { text: 'ended', tone: 'quiet' },
 } as const satisfies Record<string, Status>;
-const ROW_HEIGHT = 48;
-const NARROW_ROW_HEIGHT = 72;
+const ROW_HEIGHTS = { wide: 48, narrow: 72 };
 
 const SHOWN: [value: string, text: string][] = [
   ['ending', 'ending'],
@@ -143,10 +141,9 @@ interface ListedServer extends Pick<Server, 'id' | 'tags' | 'datacenter'> {
 }
 
 function ServerList({ of, none }: { of: ListedServer[]; none: string }) {
-  const is_wide = useIsWide();
   if (of.length === 0) return <p class="card pad">{none}</p>;
   return (
-    <Rows items={of} keyOf={({ id }) => id} height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT} label="Servers">
+    <Rows items={of} keyOf={({ id }) => id} heights={ROW_HEIGHTS} label="Servers">
       {(server) => <ServerRow server={server} />}
     </Rows>
   );

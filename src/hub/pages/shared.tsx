@@ -12,12 +12,10 @@ import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Seats } from '../parts/seats.tsx';
 import { Age } from '../parts/time.tsx';
-import { useIsWide } from '../parts/width.ts';
 import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby-players.tsx';
 
 const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
-const ROW_HEIGHT = 54;
-const NARROW_ROW_HEIGHT = 80;
+const ROW_HEIGHTS = { wide: 54, narrow: 80 };
 
 /** What a share link shows: the lobbies of a namespace, or one of them, without any action. */
 export function SharedPage() {
@@ -55,7 +53,6 @@ function NotShared({ error }: { error: Refusal }) {
 }
 
 function SharedLobbies({ scope }: { scope: Scope }) {
-  const is_wide = useIsWide();
   const { watched, moveTo } = useLobbyWindow(scope);
   const known = watched.value;
   useTitle(() => 'Lobbies · Muster');
@@ -82,7 +79,7 @@ function SharedLobbies({ scope }: { scope: Scope }) {
           total={matching}
           onScrolledTo={moveTo}
           keyOf={({ lobby_id }) => lobby_id}
-          height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
+          heights={ROW_HEIGHTS}
           label="Lobbies"
         >
           {(row) => <SharedRow scope={scope} row={row} />}

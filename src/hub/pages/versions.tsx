@@ -11,19 +11,16 @@ import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Section } from '../parts/section.tsx';
 import { Age } from '../parts/time.tsx';
-import { useIsWide } from '../parts/width.ts';
 import { Builds } from './builds.tsx';
 import { Upload } from './upload.tsx';
 
-const ROW_HEIGHT = 50;
-const NARROW_ROW_HEIGHT = 76;
+const ROW_HEIGHTS = { wide: 50, narrow: 76 };
 
 type VersionSummary = Game['versions'][number];
 
 /** The versions of the game: which is live where, and what this namespace had before. */
 export function VersionsPage() {
   const { game, namespace } = useNamespace();
-  const is_wide = useIsWide();
   const { deployments, error } = useDeployments({ game, namespace });
   useTitle(() => `Versions · ${namespace.name_id} · ${game.display_name} · Muster`);
   const versions = game.versions.toSorted((one, other) => (one.create_ts < other.create_ts ? 1 : -1));
@@ -36,12 +33,7 @@ export function VersionsPage() {
         <div class="end row">{before !== undefined && may_act.value && <RollBack to={before} />}</div>
       </div>
       <OldLobbies />
-      <Rows
-        items={versions}
-        keyOf={({ version_id }) => version_id}
-        height={is_wide ? ROW_HEIGHT : NARROW_ROW_HEIGHT}
-        label="Versions"
-      >
+      <Rows items={versions} keyOf={({ version_id }) => version_id} heights={ROW_HEIGHTS} label="Versions">
         {(version) => <VersionRow version={version} />}
       </Rows>
       {error && <Notice error={error} />}

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { is_wide } from './width.ts';
 
 /** Rows that are kept above and below the window, so that a quick scroll shows no gap. */
 const ROWS_BEYOND = 8;
@@ -13,15 +14,16 @@ interface RowsProps<Item> {
   /** Called with the index of the first row that is needed, when it changes. */
   onScrolledTo?(first: number): void;
   keyOf(item: Item): string;
-  /** The height of each row. */
-  height: number;
+  /** The height of each row in pixels, in a wide window and in a narrow one. */
+  heights: { wide: number; narrow: number };
   label: string;
   /** Draws a row from the item alone. It is called again when the item is another object. */
   children(item: Item): ComponentChildren;
 }
 
 /** A list of rows of one height, of which only those in the window are in the document. */
-export function Rows<Item>({ items, from = 0, total, onScrolledTo, keyOf, height, label, children }: RowsProps<Item>) {
+export function Rows<Item>({ items, from = 0, total, onScrolledTo, keyOf, heights, label, children }: RowsProps<Item>) {
+  const height = is_wide.value ? heights.wide : heights.narrow;
   const list = useRef<HTMLUListElement>(null);
   const first = useSignal(0);
   const shown = useSignal(Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND);

@@ -7,7 +7,7 @@ import { Table } from '../../parts/table.tsx';
 import { Age } from '../../parts/time.tsx';
 
 const DATABASE = '/cloud/service/database';
-const AGAIN_MS = 15_000;
+const REFRESH_MS = 15_000;
 /** From this share of all connections on, their number is marked. */
 const NEARLY = 0.9;
 
@@ -16,7 +16,7 @@ type State = Answer<typeof DATABASE, 'get'>['database'];
 /** The database of all processes: its connections, its largest tables and its standbys. */
 export function Database() {
   return (
-    <Polled path={DATABASE} every_ms={AGAIN_MS}>
+    <Polled path={DATABASE} every_ms={REFRESH_MS}>
       {({ database }) => (
         <>
           <Summary of={database} />

@@ -7,7 +7,7 @@ import { Section } from '../../parts/section.tsx';
 import { clockOf } from '../../parts/time.tsx';
 
 const LOG = '/cloud/service/log';
-const AGAIN_MS = 5_000;
+const REFRESH_MS = 5_000;
 
 type LogEvent = Answer<typeof LOG, 'get'>['events'][number];
 
@@ -26,7 +26,7 @@ export function ServiceLog() {
           ]}
         />
       </div>
-      <Polled path={LOG} query={{ level }} every_ms={AGAIN_MS}>
+      <Polled path={LOG} query={{ level }} every_ms={REFRESH_MS}>
         {({ process, events }) => (
           <>
             <Process of={process} />

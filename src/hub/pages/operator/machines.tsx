@@ -12,7 +12,7 @@ import { Age } from '../../parts/time.tsx';
 const MACHINES = '/cloud/machines';
 const DRAIN = '/cloud/machines/{machine_id}/drain';
 /** Machines cannot be watched: their heartbeats change all the time. */
-const AGAIN_MS = 5_000;
+const REFRESH_MS = 5_000;
 const MINUTE_MS = 60_000;
 /** The longest time that a drain may take: a week. */
 const MINUTES_MAX = 10_080;
@@ -31,7 +31,7 @@ const TONES: Record<Machine['state'], string> = {
 export function Machines() {
   return (
     <Section title="Machines">
-      <Polled path={MACHINES} every_ms={AGAIN_MS}>
+      <Polled path={MACHINES} every_ms={REFRESH_MS}>
         {({ machines }, again) => (
           <Table heads={['Machine', 'State', 'Last heartbeat', 'Servers', 'Lobbies', 'Players', '.Actions']}>
             {machines.map((machine) => (

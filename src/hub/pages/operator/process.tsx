@@ -10,7 +10,7 @@ import { Age, Until } from '../../parts/time.tsx';
 
 const SERVICE = '/cloud/service';
 const QUEUE = '/cloud/service/queue';
-const AGAIN_MS = 5_000;
+const REFRESH_MS = 5_000;
 /** From this share of a limit on, its use is marked. */
 const NEARLY = 0.9;
 
@@ -23,7 +23,7 @@ type WaitingNamespace = Answer<typeof QUEUE, 'get'>['namespaces'][number];
 export function Limits() {
   return (
     <Section title="Limits">
-      <Polled path={SERVICE} every_ms={AGAIN_MS}>
+      <Polled path={SERVICE} every_ms={REFRESH_MS}>
         {({ process, limits }) => (
           <>
             <Process of={process} />
@@ -61,7 +61,7 @@ function LimitRow({ limit: { name, used, max } }: { limit: Limit }) {
 export function Queue() {
   return (
     <Section title="Queue">
-      <Polled path={QUEUE} every_ms={AGAIN_MS}>
+      <Polled path={QUEUE} every_ms={REFRESH_MS}>
         {({ finds, namespaces }) =>
           finds === 0 ? <p class="card pad">No find waits for its turn.</p> : <QueueTable namespaces={namespaces} />
         }
@@ -100,7 +100,7 @@ function QueueTable({ namespaces }: { namespaces: WaitingNamespace[] }) {
 export function Loops() {
   return (
     <Section title="Background work">
-      <Polled path={SERVICE} every_ms={AGAIN_MS}>
+      <Polled path={SERVICE} every_ms={REFRESH_MS}>
         {({ process, loops }) => (
           <>
             <Process of={process} />
