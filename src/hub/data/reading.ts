@@ -1,12 +1,18 @@
 import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Answer, get, type Parameters, type Query, type Readable } from './api.ts';
+import { isFailureOfService } from './request.ts';
 import { useUnmountSignal } from './unmount-signal.ts';
+
+/** The pause after a read that the service could not answer. */
+export const READ_AGAIN_AFTER_MS = 5_000;
 
 /** A path that is read, not watched. */
 export interface Reading<Body> {
-  /** The latest answer, or why there is none; undefined before the first one. */
-  read: Signal<Body | Error | undefined>;
+  /** The latest answer; undefined before the first one. It stays when a later attempt fails. */
+  read: Signal<Body | undefined>;
+  /** Why the latest attempt failed; undefined if it did not. */
+  failure: Signal<Error | undefined>;
   /** Reads it again, for example after a change. */
   again(): Promise<void>;
 }
@@ -17,43 +23,45 @@ interface ReadingOptions {
   every_ms?: number;
 }
 
-/** Reads a path that cannot be watched, when the component is shown. */
+/** Reads a path that cannot be watched, when the component is shown; again after a failure of the service. */
 export function useReading<Path extends Readable>(
   path: Path,
   parameters: Parameters<Path>,
   { query, every_ms }: ReadingOptions = {},
 ): Reading<Answer<Path, 'get'>> {
   const key = JSON.stringify([parameters, query]);
-  const { read, attempts } = useMemo(
-    () => ({
-      read: signal<Answer<Path, 'get'> | Error | undefined>(undefined),
-      attempts: { begun: 0, answered: 0 },
-    }),
-    [path, key],
-  );
   const unmounted = useUnmountSignal(`${path} ${key}`);
-  const readNow = async () => {
-    attempts.begun += 1;
-    const attempt = attempts.begun;
-    const answer = await get(path, parameters, query, unmounted).catch((error: Error) => error);
-    // The answer to a later attempt may come first. It is the newer one.
-    if (unmounted.aborted || attempt < attempts.answered) return;
-    attempts.answered = attempt;
-    read.value = answer;
-  };
-  useEffect(() => {
+  const { start, stop, ...reading } = useMemo(() => {
+    const read = signal<Answer<Path, 'get'> | undefined>(undefined);
+    const failure = signal<Error | undefined>(undefined);
+    let [begun, answered] = [0, 0];
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const readOn = async () => {
-      await readNow();
-      while (every_ms !== undefined && !unmounted.aborted) {
-        await new Promise((resolve) => {
-          timer = setTimeout(resolve, every_ms);
-        });
-        if (document.visibilityState === 'visible') await readNow();
-      }
+    const readNow = async () => {
+      clearTimeout(timer);
+      begun += 1;
+      const attempt = begun;
+      const answer = await get(path, parameters, query, unmounted).catch((error: Error) => error);
+      // The answer to a later attempt may come first. It is the newer one.
+      if (unmounted.aborted || attempt < answered) return;
+      answered = attempt;
+      const failed = answer instanceof Error ? answer : undefined;
+      failure.value = failed;
+      if (!(answer instanceof Error)) read.value = answer;
+      const pause_ms = every_ms ?? (isFailureOfService(failed) ? READ_AGAIN_AFTER_MS : undefined);
+      if (pause_ms !== undefined) readAfter(pause_ms);
     };
-    void readOn();
-    return () => clearTimeout(timer);
+    const readAfter = (pause_ms: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        if (document.visibilityState === 'visible') void readNow();
+        else readAfter(pause_ms);
+      }, pause_ms);
+    };
+    return { read, failure, again: readNow, start: () => void readNow(), stop: () => clearTimeout(timer) };
   }, [path, key]);
-  return { read, again: readNow };
+  useEffect(() => {
+    start();
+    return stop;
+  }, [path, key]);
+  return reading;
 }

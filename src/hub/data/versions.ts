@@ -2,6 +2,8 @@ import { type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { type Answer, get } from './api.ts';
 import { useNamespace } from './namespaces.ts';
+import { READ_AGAIN_AFTER_MS } from './reading.ts';
+import { isFailureOfService } from './request.ts';
 import { useUnmountSignal } from './unmount-signal.ts';
 
 export type Version = Answer<'/cloud/games/{game_id}/versions/{version_id}', 'get'>['version'];
@@ -18,16 +20,17 @@ export function useVersion(game_id: string, version_id: string): Version | Error
   const version = useMemo(() => signal<Version | Error | undefined>(known.get(version_id)), [version_id]);
   const unmounted = useUnmountSignal(version_id);
   useEffect(() => {
-    if (version.value !== undefined) return;
-    void get(VERSION, { game_id, version_id }, {}, unmounted).then(
-      ({ version: read }) => {
-        known.set(version_id, read);
-        version.value = read;
-      },
-      (error: Error) => {
-        version.value = error;
-      },
-    );
+    if (version.value !== undefined) return undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = async () => {
+      const answer = await get(VERSION, { game_id, version_id }, {}, unmounted).catch((error: Error) => error);
+      if (unmounted.aborted) return;
+      if (!(answer instanceof Error)) known.set(version_id, answer.version);
+      else if (isFailureOfService(answer)) timer = setTimeout(() => void read(), READ_AGAIN_AFTER_MS);
+      version.value = answer instanceof Error ? answer : answer.version;
+    };
+    void read();
+    return () => clearTimeout(timer);
   }, [version_id]);
   return version.value;
 }

@@ -38,9 +38,9 @@ export function Attention({ games }: { games: { game_id: string }[] }) {
 
 /** What the service says that its operator should correct, each with what to do about it, and machines that do not answer. */
 function ServiceFindings() {
-  const ready = useReading('/health/ready', {}, { every_ms: REFRESH_MS }).read.value;
-  if (ready === undefined) return null;
-  const findings = ready instanceof Error ? reasonsOf(ready) : (ready.warnings ?? []);
+  const { read, failure } = useReading('/health/ready', {}, { every_ms: REFRESH_MS });
+  if (!read.value && !failure.value) return null;
+  const findings = failure.value ? reasonsOf(failure.value) : (read.value?.warnings ?? []);
   return (
     <>
       {findings.map(({ message, advice }) => (
@@ -117,7 +117,7 @@ function Crashes({ game, namespace }: NamespaceOfGame) {
 
 function Machines() {
   const { read } = useReading('/cloud/machines', {}, { every_ms: REFRESH_MS });
-  if (read.value === undefined || read.value instanceof Error) return null;
+  if (!read.value) return null;
   const troubled = read.value.machines.filter(({ state }) => state === 'late' || state === 'lost');
   return (
     <>

@@ -14,11 +14,11 @@ export function Invitation() {
 }
 
 function Question({ code: group_invite_code }: { code: string }) {
-  const invite = useReading(INVITE, { group_invite_code }).read.value;
+  const { read, failure } = useReading(INVITE, { group_invite_code });
   const { is_busy, act } = useAction();
-  if (invite === undefined) return <p class="quiet">Loading …</p>;
-  if (invite instanceof Error) return <Notice error={invite} />;
-  const { display_name } = invite.group;
+  if (failure.value) return <Notice error={failure.value} />;
+  if (!read.value) return <p class="quiet">Loading …</p>;
+  const { display_name } = read.value.group;
   const forget = () => setFilter('invite', '');
   const join = () =>
     act(`You are a member of ${display_name}.`, async () => {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Answer, Query, Readable } from '../data/api.ts';
 import { useReading } from '../data/reading.ts';
-import { Notice } from './notice.tsx';
+import { Read } from './read.tsx';
 
 interface PolledProps<Path extends Readable> {
   path: Path;
@@ -12,9 +12,6 @@ interface PolledProps<Path extends Readable> {
 
 /** What a path without parameters answers, read again and again. */
 export function Polled<Path extends Readable>({ path, query = {}, every_ms, children }: PolledProps<Path>) {
-  const { read, again } = useReading(path, {} as never, { query, every_ms });
-  const body = read.value;
-  if (body === undefined) return <p class="quiet">Loading …</p>;
-  if (body instanceof Error) return <Notice error={body} />;
-  return <>{children(body, again)}</>;
+  const reading = useReading(path, {} as never, { query, every_ms });
+  return <Read of={reading}>{(body) => children(body, reading.again)}</Read>;
 }

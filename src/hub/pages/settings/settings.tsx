@@ -3,7 +3,7 @@ import { useNamespace } from '../../data/namespaces.ts';
 import { useReading } from '../../data/reading.ts';
 import { useTitle, useWatched } from '../../data/watched.ts';
 import { Facts } from '../../parts/facts.tsx';
-import { Notice } from '../../parts/notice.tsx';
+import { Read } from '../../parts/read.tsx';
 import { Section } from '../../parts/section.tsx';
 import { LimitsForm } from './limits.tsx';
 import { Members } from './members.tsx';
@@ -17,19 +17,21 @@ const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
 /** The settings of a namespace, the tokens of its game, and the members of the game's group. */
 export function SettingsPage() {
   const { game, namespace, scope } = useNamespace();
-  const { read, again } = useReading(NAMESPACE, scope);
-  const settings = read.value;
+  const reading = useReading(NAMESPACE, scope);
   useTitle(() => `Settings · ${namespace.name_id} · ${game.display_name} · Muster`);
-  if (settings === undefined) return <p class="quiet">Loading …</p>;
-  if (settings instanceof Error) return <Notice error={settings} />;
-  const { cdn, matchmaker } = settings.namespace.config;
   return (
     <>
       <div class="head">
         <h1>Settings of {namespace.display_name}</h1>
       </div>
-      <LimitsForm limits={matchmaker} onChange={again} />
-      <SiteSettings cdn={cdn} onChange={again} />
+      <Read of={reading}>
+        {({ namespace: { config } }) => (
+          <>
+            <LimitsForm limits={config.matchmaker} onChange={reading.again} />
+            <SiteSettings cdn={config.cdn} onChange={reading.again} />
+          </>
+        )}
+      </Read>
       {may_act.value && <Trials />}
       <Tokens />
       <ShareLinks />
