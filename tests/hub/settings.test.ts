@@ -44,6 +44,51 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     expect(problems).toEqual([]);
   });
 
+  test('a limit that the form was not asked to change stays what someone else has set', async () => {
+    const limits = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/mm-config`;
+    const token = game.cloud_token;
+    await muster.api.ok('POST', limits, { token, body: { lobby_count_max: 20, max_players: 8 } });
+    await using opened = await chromium.open(path, token);
+    const { page, problems } = opened;
+    const lobbies = page.getByLabel('Lobbies at once');
+    await lobbies.waitFor();
+    await muster.api.ok('POST', limits, { token, body: { lobby_count_max: 30, max_players: 8 } });
+    await page.getByLabel('Players of one client').fill('5');
+    await page.getByRole('button', { name: 'Save limits' }).click();
+    await page.getByText('The limits are set.').waitFor();
+    expect((await configOf()).matchmaker).toMatchObject({ lobby_count_max: 30, max_players_per_client: 5 });
+    expect(await lobbies.inputValue()).toBe('30');
+    expect(problems).toEqual([]);
+  });
+
+  test('a user is removed also while the removal of another one is under way', async () => {
+    const own = await makeGame(muster.api, muster.administrator_token);
+    const namespace = `/cloud/games/${own.game_id}/namespaces/${own.namespace_id}`;
+    const password = await Bun.password.hash('a secret', { algorithm: 'bcrypt', cost: 10 });
+    for (const user of ['ana', 'ben']) {
+      await muster.api.ok('POST', `${namespace}/auth-user`, { token: own.cloud_token, body: { user, password } });
+    }
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/settings`, own.cloud_token);
+    const { page, problems } = opened;
+    const released = Promise.withResolvers<void>();
+    await page.route('**/auth-user/ana', async (route) => {
+      await released.promise;
+      await route.continue();
+    });
+    for (const user of ['ana', 'ben']) {
+      await page.getByRole('button', { name: `Remove ${user}` }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    }
+    await page.getByText('ben can no longer see the site.').waitFor();
+    // A question about the one that is under way would be answered for nothing.
+    expect(await page.getByRole('button', { name: 'Remove ana' }).isDisabled()).toBe(true);
+    released.resolve();
+    await page.getByText('ana can no longer see the site.').waitFor();
+    await page.getByRole('button', { name: 'Remove' }).waitFor({ state: 'detached' });
+    expect(problems).toEqual([]);
+  });
+
   test('a domain that is not proven is refused with the message of the service', async () => {
     await using opened = await chromium.open(path, game.cloud_token);
     const { page } = opened;

@@ -179,11 +179,18 @@ export function LobbyActions({ lobby }: { lobby: Pick<LobbyRow, 'lobby_id' | 'is
   if (!may_act.value) return null;
   return (
     <span class="actions">
-      <button type="button" class="small" disabled={is_busy.value} onClick={() => void setClosed()}>
+      <button
+        type="button"
+        class="small"
+        aria-label={`${is_closed ? 'Reopen' : 'Close'} lobby ${name}`}
+        disabled={is_busy.value}
+        onClick={() => void setClosed()}
+      >
         {is_closed ? 'Reopen' : 'Close'}
       </button>
       <Confirm
         label="End"
+        subject={`lobby ${name}`}
         question={`End lobby ${name}?`}
         is_disabled={is_busy.value}
         class="small danger"

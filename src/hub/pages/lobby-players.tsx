@@ -90,6 +90,7 @@ function Kick({ lobby_id, player_id }: { lobby_id: string; player_id: string }) 
   return (
     <Confirm
       label="Kick"
+      subject={`player ${name}`}
       question={`Kick player ${name}?`}
       is_disabled={is_busy.value}
       class="small danger"

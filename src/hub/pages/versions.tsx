@@ -80,6 +80,7 @@ export function DeployButton({ version_id }: { version_id: string }) {
   return (
     <Confirm
       label="Deploy"
+      subject={versionName(game, version_id)}
       question={`Deploy ${versionName(game, version_id)} to ${namespace.name_id}?`}
       class="small main"
       onConfirm={() => void deploy({ game, namespace }, version_id)}

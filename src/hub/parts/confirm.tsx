@@ -4,6 +4,8 @@ import { Dialog, useDialog } from './dialog.tsx';
 interface ConfirmProps {
   /** The text of the button that opens the question, and of the one that confirms it. */
   label: string;
+  /** What it acts on. Where many buttons have the same text, screen readers need it. */
+  subject?: string;
   question: string;
   /** What the action does, for the user. */
   children?: ComponentChildren;
@@ -13,11 +15,25 @@ interface ConfirmProps {
 }
 
 /** A button that asks before it acts. */
-export function Confirm({ label, question, children, is_disabled = false, onConfirm, ...others }: ConfirmProps) {
+export function Confirm({
+  label,
+  subject,
+  question,
+  children,
+  is_disabled = false,
+  onConfirm,
+  ...others
+}: ConfirmProps) {
   const dialog = useDialog();
   return (
     <>
-      <button type="button" class={others.class ?? 'small'} disabled={is_disabled} onClick={dialog.open}>
+      <button
+        type="button"
+        class={others.class ?? 'small'}
+        {...(subject !== undefined && { 'aria-label': `${label} ${subject}` })}
+        disabled={is_disabled}
+        onClick={dialog.open}
+      >
         {label}
       </button>
       <Dialog of={dialog} title={question}>

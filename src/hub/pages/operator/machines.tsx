@@ -85,6 +85,7 @@ function Drain({ machine: { machine_id, host, state }, onChange }: DrainProps) {
   return (
     <Confirm
       label="Drain"
+      subject={host}
       question={`Drain ${host}?`}
       is_disabled={is_busy.value}
       class="small"
@@ -104,7 +105,13 @@ function EndDrain({ machine: { machine_id, host }, onChange }: DrainProps) {
       await onChange();
     });
   return (
-    <button type="button" class="small" disabled={is_busy.value} onClick={() => void end()}>
+    <button
+      type="button"
+      class="small"
+      aria-label={`End drain of ${host}`}
+      disabled={is_busy.value}
+      onClick={() => void end()}
+    >
       End drain
     </button>
   );

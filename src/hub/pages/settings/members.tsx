@@ -16,6 +16,7 @@ const KICK = '/group/groups/{group_id}/kick/{identity_id}';
 const INVITED_FOR_MS = 7 * 24 * 3_600_000;
 
 type Group = Answer<'/group/groups/{group_id}/profile', 'get'>['group'];
+type Identity = Group['members'][number]['identity'];
 
 /** The members of the group that owns the game. Every member can invite people; the owner can remove members. */
 export function Members({ group }: { group: Group }) {
@@ -31,27 +32,12 @@ export function Members({ group }: { group: Group }) {
       const { code } = await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS });
       link.value = `${origins.hub}${hrefOf({}, { invite: code })}`;
     });
-  const kick = (identity_id: string, name: string) =>
-    act(`${name} is no longer a member.`, () => post(KICK, { group_id, identity_id }, {}));
   return (
     <section class="stack" aria-label="Members">
       <h2>Members of {display_name}</h2>
       <ul class="card pad stack">
-        {members.map(({ identity: { identity_id, display_name: name, account_number } }) => (
-          <li key={identity_id} class="row">
-            <span>
-              {name} <span class="quiet">#{account_number}</span>
-            </span>
-            {identity_id === owner_identity_id && <span class="badge quiet">owner</span>}
-            {identity_id === own_id && <span class="badge quiet">you</span>}
-            {own_id === owner_identity_id && identity_id !== own_id && (
-              <Confirm
-                label="Remove"
-                question={`Remove ${name} from ${display_name}?`}
-                onConfirm={() => void kick(identity_id, name)}
-              />
-            )}
-          </li>
+        {members.map(({ identity }) => (
+          <MemberRow key={identity.identity_id} identity={identity} group={group} own_id={own_id} />
         ))}
       </ul>
       <JoinRequests group={group} />
@@ -60,14 +46,7 @@ export function Members({ group }: { group: Group }) {
           Invite someone
         </button>
         {own_id !== owner_identity_id && members.some(({ identity }) => identity.identity_id === own_id) && (
-          <Confirm
-            label="Leave"
-            question={`Leave ${display_name}?`}
-            class="danger"
-            onConfirm={() => void act(`You have left ${display_name}.`, () => post(LEAVE, { group_id }, {}))}
-          >
-            <p>You no longer see its games. To come back, you need a new invitation.</p>
-          </Confirm>
+          <Leave group={group} />
         )}
       </div>
       {link.value !== '' && (
@@ -80,29 +59,96 @@ export function Members({ group }: { group: Group }) {
   );
 }
 
+interface MemberRowProps {
+  identity: Identity;
+  group: Group;
+  /** The person who looks at it. */
+  own_id: string;
+}
+
+function MemberRow({ identity, group, own_id }: MemberRowProps) {
+  const { identity_id, display_name: name, account_number } = identity;
+  const { group_id, display_name, owner_identity_id } = group;
+  const { is_busy, act } = useAction();
+  const kick = () => act(`${name} is no longer a member.`, () => post(KICK, { group_id, identity_id }, {}));
+  return (
+    <li class="row">
+      <span>
+        {name} <span class="quiet">#{account_number}</span>
+      </span>
+      {identity_id === owner_identity_id && <span class="badge quiet">owner</span>}
+      {identity_id === own_id && <span class="badge quiet">you</span>}
+      {own_id === owner_identity_id && identity_id !== own_id && (
+        <Confirm
+          label="Remove"
+          subject={`${name} #${account_number}`}
+          question={`Remove ${name} from ${display_name}?`}
+          is_disabled={is_busy.value}
+          onConfirm={() => void kick()}
+        >
+          <p>Invitations that no one has used yet end, too.</p>
+        </Confirm>
+      )}
+    </li>
+  );
+}
+
+function Leave({ group: { group_id, display_name } }: { group: Group }) {
+  const { is_busy, act } = useAction();
+  const leave = () => act(`You have left ${display_name}.`, () => post(LEAVE, { group_id }, {}));
+  return (
+    <Confirm
+      label="Leave"
+      question={`Leave ${display_name}?`}
+      is_disabled={is_busy.value}
+      class="danger"
+      onConfirm={() => void leave()}
+    >
+      <p>
+        You no longer see its games. To come back, you need a new invitation. Invitations that no one has used yet end,
+        too.
+      </p>
+    </Confirm>
+  );
+}
+
 /** People who ask to become members, for the owner. */
 function JoinRequests({ group: { group_id, join_requests } }: { group: Group }) {
-  const { is_busy, act } = useAction();
   if (join_requests.length === 0) return null;
-  const resolve = (identity_id: string, resolution: boolean) =>
+  return (
+    <ul class="card pad stack" aria-label="Join requests">
+      {join_requests.map(({ identity }) => (
+        <JoinRequestRow key={identity.identity_id} identity={identity} group_id={group_id} />
+      ))}
+    </ul>
+  );
+}
+
+function JoinRequestRow({ identity, group_id }: { identity: Identity; group_id: string }) {
+  const { identity_id, display_name, account_number } = identity;
+  const { is_busy, act } = useAction();
+  const resolve = (resolution: boolean) =>
     act(resolution ? 'The person is a member now.' : 'The request was declined.', () =>
       post(RESOLVE, { group_id, identity_id }, { resolution }),
     );
+  const buttonOf = (label: string, resolution: boolean) => (
+    <button
+      type="button"
+      class="small"
+      aria-label={`${label} ${display_name} #${account_number}`}
+      disabled={is_busy.value}
+      onClick={() => void resolve(resolution)}
+    >
+      {label}
+    </button>
+  );
   return (
-    <ul class="card pad stack" aria-label="Join requests">
-      {join_requests.map(({ identity: { identity_id, display_name, account_number } }) => (
-        <li key={identity_id} class="row">
-          <span>
-            {display_name} <span class="quiet">#{account_number} asks to join</span>
-          </span>
-          <button type="button" class="small" disabled={is_busy.value} onClick={() => void resolve(identity_id, true)}>
-            Accept
-          </button>
-          <button type="button" class="small" disabled={is_busy.value} onClick={() => void resolve(identity_id, false)}>
-            Decline
-          </button>
-        </li>
-      ))}
-    </ul>
+    <li class="row">
+      <span>
+        {display_name} <span class="quiet">#{account_number} asks to join</span>
+      </span>
+      {buttonOf('Accept', true)}
+      {buttonOf('Decline', false)}
+    </li>
   );
 }

@@ -82,24 +82,12 @@ function Domains({ cdn, onChange }: SiteProps) {
       await onChange();
     });
   };
-  const drop = (name: string) =>
-    act(`${name} is no longer a domain of the site.`, async () => {
-      await remove(DOMAIN, { ...scope, domain: name });
-      await onChange();
-    });
   return (
     <>
       <ul class="stack" aria-label="Domains">
         {cdn.domains.length === 0 && <li class="quiet">No domain of your own yet.</li>}
-        {cdn.domains.map(({ domain: name }) => (
-          <li key={name} class="row">
-            <code>{name}</code>
-            {may_act.value && (
-              <Confirm label="Remove" question={`Remove the domain ${name}?`} onConfirm={() => void drop(name)}>
-                <p>The site is not served there any more.</p>
-              </Confirm>
-            )}
-          </li>
+        {cdn.domains.map(({ domain }) => (
+          <DomainRow key={domain} domain={domain} onChange={onChange} />
         ))}
       </ul>
       {may_act.value && (
@@ -111,6 +99,32 @@ function Domains({ cdn, onChange }: SiteProps) {
         </form>
       )}
     </>
+  );
+}
+
+function DomainRow({ domain, onChange }: { domain: string; onChange(): Promise<void> }) {
+  const { scope } = useNamespace();
+  const { is_busy, act } = useAction();
+  const drop = () =>
+    act(`${domain} is no longer a domain of the site.`, async () => {
+      await remove(DOMAIN, { ...scope, domain });
+      await onChange();
+    });
+  return (
+    <li class="row">
+      <code>{domain}</code>
+      {may_act.value && (
+        <Confirm
+          label="Remove"
+          subject={domain}
+          question={`Remove the domain ${domain}?`}
+          is_disabled={is_busy.value}
+          onConfirm={() => void drop()}
+        >
+          <p>The site is not served there any more.</p>
+        </Confirm>
+      )}
+    </li>
   );
 }
 
@@ -131,21 +145,11 @@ function Users({ cdn, onChange }: SiteProps) {
       await onChange();
     });
   };
-  const drop = (name: string) =>
-    act(`${name} can no longer see the site.`, async () => {
-      await remove(USER, { ...scope, user: name });
-      await onChange();
-    });
   return (
     <>
       <ul class="stack" aria-label="Users of the site">
-        {cdn.auth_user_list.map(({ user: name }) => (
-          <li key={name} class="row">
-            <code>{name}</code>
-            {may_act.value && (
-              <Confirm label="Remove" question={`Remove the user ${name}?`} onConfirm={() => void drop(name)} />
-            )}
-          </li>
+        {cdn.auth_user_list.map(({ user }) => (
+          <UserRow key={user} user={user} onChange={onChange} />
         ))}
       </ul>
       {may_act.value && (
@@ -158,5 +162,29 @@ function Users({ cdn, onChange }: SiteProps) {
         </form>
       )}
     </>
+  );
+}
+
+function UserRow({ user, onChange }: { user: string; onChange(): Promise<void> }) {
+  const { scope } = useNamespace();
+  const { is_busy, act } = useAction();
+  const drop = () =>
+    act(`${user} can no longer see the site.`, async () => {
+      await remove(USER, { ...scope, user });
+      await onChange();
+    });
+  return (
+    <li class="row">
+      <code>{user}</code>
+      {may_act.value && (
+        <Confirm
+          label="Remove"
+          subject={user}
+          question={`Remove the user ${user}?`}
+          is_disabled={is_busy.value}
+          onConfirm={() => void drop()}
+        />
+      )}
+    </li>
   );
 }
