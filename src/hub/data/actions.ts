@@ -1,5 +1,6 @@
-import { signal, useSignal } from '@preact/signals';
+import { effect, signal, useSignal } from '@preact/signals';
 import type { Refusal } from '../../client/wire.ts';
+import { hub_path } from './router.ts';
 
 /** A way back from what an action did, and what it did then, in words. */
 export interface Undo {
@@ -15,6 +16,12 @@ export const outcome = signal<Outcome | undefined>(undefined);
 const SHOWN_FOR_MS = { without_undo: 6_000, with_undo: 30_000 };
 let hiding: ReturnType<typeof setTimeout> | undefined;
 
+// Why an action failed is about the page on which it was begun.
+effect(() => {
+  hub_path.value;
+  if (hasFailed(outcome.peek())) outcome.value = undefined;
+});
+
 /** Runs an action and shows its outcome: `done`, what it did in words, with a way to undo it; or why it failed. */
 export async function run(done: string | undefined, work: () => Promise<unknown>, undo?: Undo): Promise<void> {
   try {
@@ -25,7 +32,11 @@ export async function run(done: string | undefined, work: () => Promise<unknown>
   }
   if (done !== undefined) showOutcome({ done, ...(undo && { undo }) });
   // The undo of an earlier action stays; why an earlier one failed is shown no longer.
-  else if (outcome.value && 'error' in outcome.value) outcome.value = undefined;
+  else if (hasFailed(outcome.value)) outcome.value = undefined;
+}
+
+function hasFailed(of: Outcome | undefined): boolean {
+  return of !== undefined && 'error' in of;
 }
 
 /** Shows an outcome; one without an error for some seconds. */

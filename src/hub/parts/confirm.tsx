@@ -40,11 +40,12 @@ export function Confirm({
         <form method="dialog" class="stack" onSubmit={onConfirm}>
           {children}
           <div class="row">
-            <button type="submit" class="danger">
-              {label}
-            </button>
+            {/* The first one has the focus, unless there is a field: a second press of Enter does not confirm. */}
             <button type="button" onClick={dialog.close}>
               Cancel
+            </button>
+            <button type="submit" class="danger">
+              {label}
             </button>
           </div>
         </form>

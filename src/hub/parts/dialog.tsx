@@ -1,12 +1,15 @@
 import { type Signal, signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { outcome } from '../data/actions.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { Outcome } from './outcome.tsx';
 
 interface Modal {
   box: RefObject<HTMLDialogElement | null>;
   is_open: Signal<boolean>;
+  /** What the latest action had done when it was opened, which the dialog does not show. */
+  before: Signal<typeof outcome.value>;
   /** Opens it, unless the user has left its page meanwhile. Returns whether it is open. */
   open(): boolean;
   close(): void;
@@ -18,6 +21,7 @@ export const is_covered = signal(false);
 export function useDialog(): Modal {
   const box = useRef<HTMLDialogElement>(null);
   const is_open = useSignal(false);
+  const before = useSignal(outcome.peek());
   const unmounted = useUnmountSignal();
   // A link in the dialog leads away without closing it.
   useEffect(
@@ -29,8 +33,10 @@ export function useDialog(): Modal {
   return {
     box,
     is_open,
+    before,
     open() {
       if (unmounted.aborted) return false;
+      before.value = outcome.peek();
       is_open.value = true;
       is_covered.value = true;
       return true;
@@ -47,7 +53,7 @@ interface DialogProps {
 }
 
 /** A dialog over the page. Its content exists while it is open. */
-export function Dialog({ of: { box, is_open }, title, children, onClose }: DialogProps) {
+export function Dialog({ of: { box, is_open, before }, title, children, onClose }: DialogProps) {
   useLayoutEffect(() => {
     // Its content is there now, so the browser can focus the first field.
     if (is_open.value) box.current?.showModal();
@@ -64,13 +70,17 @@ export function Dialog({ of: { box, is_open }, title, children, onClose }: Dialo
     box.current?.close();
     close();
   };
+  // The key press that opened a question cannot answer it, also if the key is held.
+  const ignoreHeldEnter = (event: KeyboardEvent) => {
+    if (event.key === 'Enter' && event.repeat) event.preventDefault();
+  };
   return (
-    <dialog ref={box} aria-label={title} onClose={close} onCancel={cancel}>
+    <dialog ref={box} aria-label={title} onClose={close} onCancel={cancel} onKeyDown={ignoreHeldEnter}>
       {is_open.value && (
         <div class="stack">
           <h2>{title}</h2>
           {children}
-          <Outcome />
+          {outcome.value !== before.value && <Outcome />}
         </div>
       )}
     </dialog>

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { is_covered } from './dialog.tsx';
 import { is_wide } from './width.ts';
 
 /** Rows that are kept above and below the window, so that a quick scroll shows no gap. */
@@ -22,13 +23,18 @@ interface RowsProps<Item> {
 }
 
 /** A list of rows of one height, of which only those in the window are in the document. */
-export function Rows<Item>({ items, from = 0, total, onScrolledTo, keyOf, heights, label, children }: RowsProps<Item>) {
+export function Rows<Item>(props: RowsProps<Item>) {
+  const latest = useRef(props);
+  // A question that a row asks stays until it is answered, also if the row would leave the window meanwhile.
+  if (!is_covered.value) latest.current = props;
+  const { items, from = 0, total, onScrolledTo, keyOf, heights, label, children } = latest.current;
   const height = is_wide.value ? heights.wide : heights.narrow;
   const list = useRef<HTMLUListElement>(null);
   const first = useSignal(0);
   const shown = useSignal(Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND);
   useLayoutEffect(() => {
     const measure = () => {
+      if (is_covered.peek()) return;
       const top = list.current?.getBoundingClientRect().top ?? 0;
       first.value = Math.max(0, Math.floor(-top / height) - ROWS_BEYOND);
       shown.value = Math.ceil(innerHeight / height) + 2 * ROWS_BEYOND;
@@ -40,7 +46,7 @@ export function Rows<Item>({ items, from = 0, total, onScrolledTo, keyOf, height
       removeEventListener('scroll', measure);
       removeEventListener('resize', measure);
     };
-  }, [height]);
+  }, [height, is_covered.value]);
   const count = total ?? items.length;
   const begin = Math.min(first.value, Math.max(0, count - shown.value));
   useEffect(() => onScrolledTo?.(begin), [begin]);
