@@ -130,9 +130,9 @@ async function createInBatches(
   let failure: unknown;
   for (let first = 0; first < lobbies.length; first += batch_max) {
     const batch = lobbies.slice(first, first + batch_max);
-    const of_batch = failure === undefined ? await createBatch(dependencies, batch) : refuseAll(batch, failure);
-    outcomes.push(...of_batch);
-    failure ??= of_batch.map(unavailabilityOf).find((error) => error !== undefined);
+    const batch_outcomes = failure === undefined ? await createBatch(dependencies, batch) : refuseAll(batch, failure);
+    outcomes.push(...batch_outcomes);
+    failure ??= batch_outcomes.map(unavailabilityOf).find((error) => error !== undefined);
   }
   return outcomes;
 }

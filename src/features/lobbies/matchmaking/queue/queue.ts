@@ -68,9 +68,9 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     const { wait_ms, deadline } = options;
     const { signal } = deadline;
     const ends_at = performance.now() + wait_ms;
-    const paced = pacing.add(namespace_id);
+    const paced_find = pacing.add(namespace_id);
     const tryAgain = async () => {
-      await pacing.waitForAttempt(paced, { signal, ends_at });
+      await pacing.waitForAttempt(paced_find, { signal, ends_at });
       if (signal.aborted) return undefined;
       const request = { ...(await prepare()), ticket };
       const is_of_new_version = request.version_id !== find.request.version_id;
@@ -82,7 +82,7 @@ export function createQueue(dependencies: QueueDependencies & { rounds: Rounds }
     try {
       return await watch.until(changes, tryAgain, { signal, caller_key: `queue:${ticket}`, timeout_ms: wait_ms });
     } finally {
-      pacing.remove(paced);
+      pacing.remove(paced_find);
     }
   }
 

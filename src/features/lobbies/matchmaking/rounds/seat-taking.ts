@@ -43,16 +43,16 @@ export function openSeatTaking(dependencies: SeatTakingDependencies): SeatTaking
   return {
     async takeUnlessLocked(seats, { has_queue, is_strict }) {
       const moments = readMoments();
+      const lock_options = { lock_wait_max_ms: ROUND_LOCK_WAIT_MAX_MS };
+      if (is_strict) return await takeStrictly(seats, moments, lock_options);
       try {
-        if (!is_strict) return await store.takeSeats(connection, seats, moments, { has_queue });
+        return await store.takeSeats(connection, seats, moments, { has_queue });
       } catch (error) {
         // Another transaction has seated players of one of the clients meanwhile.
-        if (!store.isConflict(error)) {
-          abandoned_seats.addAfter(error, seats);
-          throw error;
-        }
+        if (store.isConflict(error)) return await takeStrictly(seats, moments, lock_options);
+        abandoned_seats.addAfter(error, seats);
+        throw error;
       }
-      return await takeStrictly(seats, moments, { lock_wait_max_ms: ROUND_LOCK_WAIT_MAX_MS });
     },
     takeInNamespace: (seats, options) => takeStrictly(seats, readMoments(), options),
   };

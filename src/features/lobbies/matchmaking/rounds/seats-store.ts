@@ -94,7 +94,7 @@ const IS_RESERVED = sql`
       )
   )`;
 
-/** Whether finds want a lobby, and any find waits in its namespace. */
+/** The rule of a statement that reads no places: any find that waits in a namespace keeps its other finds from seats. */
 const MAY_BE_RESERVED = sql`
   finds + parties > 0 and exists (
     select from ${queuedFinds} as waiting where waiting.namespace_id = ${lobbies.namespace_id}
