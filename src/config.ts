@@ -12,6 +12,7 @@ import { isAnyAddress, type Network } from './platform/networks.ts';
 import { readS3Settings, type S3Settings } from './platform/objects/s3-settings.ts';
 import { hideFromOthers, overwriteVariables } from './platform/system/memory-hiding.ts';
 import type { PortProtocol } from './platform/tokens/caller.ts';
+import { MIB } from './platform/units.ts';
 import {
   parseCoordinates,
   parseNameServers,
@@ -27,7 +28,6 @@ import { assertDifferent, readTlsSettings, type TlsSettings } from './tls-settin
 
 /** Default share of a machine's servers for the games of one developer group. */
 const GROUP_SHARE_DEFAULT = 0.75;
-const MIB = 1_024 ** 2;
 /** Maximum number of files and folders of a game server. */
 const SERVER_FILES_MAX = 100_000;
 /** Settings whose values never appear in messages. An address may contain a password. */

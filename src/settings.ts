@@ -1,12 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { STORE_SHAPES } from './platform/limits/store-settings.ts';
 import { S3_SHAPES } from './platform/objects/s3-settings.ts';
+import { DAY_MS } from './platform/units.ts';
 
 const PORT_MAX = 65_535;
 const HOST_NAME = '[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?';
 const PUBLIC_HOST_NAME = '([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const ALLOWED_DOMAIN = `([*]|([*][.])?${HOST_NAME})(=[0-9A-Fa-f-]{36})?`;
-const WEEK_MS = 7 * 24 * 3_600_000;
+const WEEK_MS = 7 * DAY_MS;
 
 /** Every setting of the service, under its environment variable. `--help` prints this list. */
 export const Settings = Type.Object({

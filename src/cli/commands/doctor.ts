@@ -4,6 +4,7 @@ import { connect } from 'node:tls';
 import { Failure } from '../../terminal/failure.ts';
 import { counted } from '../../terminal/terminal.ts';
 import { WRONG_KIND } from '../api-caller.ts';
+import { DAY_MS } from '../../shared/units.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
 import { checkNamespaceLimits } from '../doctor/limits.ts';
@@ -17,7 +18,6 @@ import { hostOf } from '../url-parts.ts';
 /** With a larger difference between the clocks, tokens and signed addresses fail. */
 const CLOCK_SKEW_MAX_MS = 30_000;
 const CERTIFICATE_DAYS_MIN = 14;
-const DAY_MS = 86_400_000;
 
 /** The checks of a service that is ready, in the order of their findings. */
 const CHECKS: ((session: Session) => Promise<Finding[]>)[] = [

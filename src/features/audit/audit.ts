@@ -7,13 +7,12 @@ import type { Audit, AuditedCaller, RequestedChange } from '../../platform/http/
 import type { ChangeDetails, EffectOnOther } from '../../platform/http/call.ts';
 import { startDeletingOld } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
 import * as store from './store.ts';
 import type { AuditEntryRow } from './tables.ts';
 import { type AuditAnswer, toAuditEntry } from './wire.ts';
-
-const DAY_MS = 24 * 3_600_000;
 
 interface AuditSettings {
   /** Days to keep entries. 0 keeps them forever. */

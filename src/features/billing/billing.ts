@@ -2,13 +2,14 @@ import type { Clock } from '../../platform/clock.ts';
 import { toMoment } from '../../platform/database/moments.ts';
 import { ServiceError } from '../../platform/errors.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import type { Games } from '../games/games.ts';
 import type { Groups } from '../groups/groups.ts';
 import { refuseProblem } from '../names.ts';
 import type { Servers } from '../servers/servers.ts';
 import type { Usage } from './wire.ts';
 
-const MONTH_MS = 30 * 24 * 3_600_000;
+const MONTH_MS = 30 * DAY_MS;
 
 export interface BillingDependencies {
   clock: Clock;

@@ -3,11 +3,11 @@ import type { Events } from '../../platform/events.ts';
 import { isShortOfSpace } from '../../platform/system/disk-space.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import type { Groups } from '../groups/groups.ts';
 import type { Identities } from '../identities/identities.ts';
 import { createDemo, type Demo, type DemoDependencies } from './demo.ts';
 
-const DAY_MS = 24 * 3_600_000;
 /**
  * The administrator has no refresh cookie, so the token lives as long as a cloud token. Each start creates a new one.
  */

@@ -5,6 +5,7 @@ import type { Feature } from '../../platform/feature.ts';
 import type { Transfers } from '../../platform/http/transfers.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { SignedLinks } from '../../platform/objects/links.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import { type Builds, type BuildsDependencies, createBuilds } from './builds.ts';
 import { openBaseImage } from './containers/base-image.ts';
 import { type BuildFiles, createBuildFiles } from './files.ts';
@@ -12,7 +13,6 @@ import { buildFileRoutes, buildRoutes } from './routes.ts';
 import type { RemoveUnusedOptions } from './unused-builds.ts';
 
 const REMOVE_UNUSED_EVERY_MS = 60_000;
-const DAY_MS = 24 * 3_600_000;
 /** For builds that are kept until the disk is short of space. */
 const LONG_AGO = new Date(0);
 

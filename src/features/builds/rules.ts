@@ -1,9 +1,8 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { GIB } from '../../platform/units.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
 import type { BuildKind, StoredKind } from './tables.ts';
 import type { PrepareBuild } from './wire.ts';
-
-const GIB = 1024 ** 3;
 
 /** The largest file of each kind. JavaScript has more than the 10 MB of the reference API, which leave no room for assets. */
 const CONTENT_LENGTH_MAX: Record<StoredKind, number> = {

@@ -26,10 +26,10 @@ import type { Clock } from '../../platform/clock.ts';
 import type { DataDirectory } from '../../platform/data-directory.ts';
 import { StartError } from '../../platform/errors.ts';
 import { systemCodeOf } from '../../platform/system/system-errors.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import { type Certificate, parseCertificate } from './certificate.ts';
 import { renewalOf } from './rules.ts';
 
-const DAY_MS = 24 * 3_600_000;
 const AUTHORITY_DAYS = 3_650;
 const CERTIFICATE_DAYS = 90;
 /** How far before its creation the validity of a certificate begins, because clocks of browsers may be slow. */

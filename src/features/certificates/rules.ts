@@ -1,6 +1,6 @@
+import { MINUTE_MS } from '../../platform/units.ts';
 import type { Certificate } from './certificate.ts';
 
-const MINUTE_MS = 60_000;
 const RETRY_FIRST_MS = 5 * MINUTE_MS;
 const RETRY_MAX_MS = 12 * 60 * MINUTE_MS;
 /** The part of a certificate's lifetime after which it is renewed, as Let's Encrypt recommends. */

@@ -6,17 +6,16 @@ import type { Events } from '../../platform/events.ts';
 import { toCallersError } from '../../platform/http/answers.ts';
 import { startDeletingOld, startLoop } from '../../platform/loop.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../platform/units.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import type { SeatRequestKind } from '../seat-request-kinds.ts';
 import { topics } from '../topics.ts';
 import { bySteps, emptyCounts, merge, percentileOf, startOfStep } from './rules.ts';
 import * as store from './store.ts';
 import type { CounterRow, Counts, MinuteCounterRow } from './tables.ts';
-import { type CountedMinute, createTally, MINUTE_MS } from './tally.ts';
+import { type CountedMinute, createTally } from './tally.ts';
 
 const LOOP = 'counters';
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** Minutes are kept for this long, then as parts of their hours. */
 const MINUTES_KEPT_FOR_MS = DAY_MS;
 const HOURS_KEPT_FOR_MS = 7 * DAY_MS;

@@ -1,8 +1,8 @@
+import { MINUTE_MS } from '../../platform/units.ts';
 import type { SeatRequestKind } from '../seat-request-kinds.ts';
 import { bucketOf, emptyCounts, startOfStep } from './rules.ts';
 import type { Counts } from './tables.ts';
 
-export const MINUTE_MS = 60_000;
 /** Maximum number of namespaces to count in a minute. Further ones are not counted. */
 const NAMESPACES_MAX = 20_000;
 

@@ -3,10 +3,10 @@ import { ServiceError } from '../../platform/errors.ts';
 import { readDescriptorsMax } from '../../platform/http/ports/open-connections.ts';
 import { Slots } from '../../platform/limits/slots.ts';
 import { countingKeyOf } from '../../platform/networks.ts';
+import { SECOND_MS } from '../../platform/units.ts';
 
 /** Networks whose new connections of the last second are counted. */
 const NETWORKS_MAX = 10_000;
-const SECOND_MS = 1_000;
 /** When a refused client should try again. */
 const RETRY = { retry_after_ms: SECOND_MS };
 

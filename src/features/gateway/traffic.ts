@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { ServiceError } from '../../platform/errors.ts';
 import { countingKeyOf } from '../../platform/networks.ts';
+import { MINUTE_MS } from '../../platform/units.ts';
 import type { TrafficCounts } from './tables.ts';
 import { answerClassOf, noTraffic } from './traffic-counts.ts';
 
-const MINUTE_MS = 60_000;
 const SERVERS_MAX = 10_000;
 /** Addresses of a server whose bytes are remembered. */
 const NETWORKS_MAX = 10_000;

@@ -1,5 +1,6 @@
 import { type Finding, toFinding } from '../../platform/findings.ts';
 import type { LoopState } from '../../platform/loop.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../platform/units.ts';
 import type { DatabaseLoad } from './tables.ts';
 import type { UsedLimit } from './wire.ts';
 
@@ -8,9 +9,6 @@ const FAILURES_MIN = 3;
 /** The share of a limit from which on it counts as nearly reached. */
 const NEARLY = 0.9;
 const TRANSACTION_MAX_MS = 5 * 60_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** A certificate that has less left than this time, and than this part of its lifetime, should have been renewed. */
 const CERTIFICATE_LEFT_MIN = { ms: 14 * DAY_MS, part: 1 / 4 };
 

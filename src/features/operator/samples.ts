@@ -3,13 +3,13 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { KeptEvents } from '../../platform/kept-events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
+import { HOUR_MS } from '../../platform/units.ts';
 import { readMemory } from './process-limits.ts';
 import { selectLoad } from './store.ts';
 import type { DatabaseLoad } from './tables.ts';
 import type { ServiceSample, UsedLimit } from './wire.ts';
 
 export const STEP_MS = 15_000;
-const HOUR_MS = 3_600_000;
 const KEPT_MAX = HOUR_MS / STEP_MS;
 /**
  * Time between two measurements of the event loop delay. A shorter delay may be missed, but each measurement wakes an idle

@@ -3,13 +3,13 @@ import { after, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import { startLoop } from '../../platform/loop.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import type { Servers } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 
 const EVERY_MS = 60_000;
-const DAY_MS = 24 * 3_600_000;
 
 interface RetentionSettings {
   /** Days to keep the history. 0 keeps it forever. */

@@ -1,6 +1,7 @@
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import { createForcedEnds, type ForcedEndDependencies } from './forced-ends.ts';
+import { MIB } from '../../platform/units.ts';
 import { handleOf } from './rules.ts';
 import { isAbove } from './runtimes/disk-use.ts';
 import type { DiskUse, Runtime } from './runtimes/runtime.ts';
@@ -15,7 +16,6 @@ const EVERY_MAX_MS = 30_000;
  * ones are measured.
  */
 const AT_ONCE_MAX = 50;
-const MIB = 1024 ** 2;
 
 interface DiskLimitDependencies extends ForcedEndDependencies {
   events: Events;

@@ -15,6 +15,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { moment } from '../../platform/database/columns.ts';
 import type { CallerOf, PortProtocol } from '../../platform/tokens/caller.ts';
+import { MINUTE_MS } from '../../platform/units.ts';
 import { namespaces } from '../namespaces/tables.ts';
 
 const bytes = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
@@ -279,8 +280,6 @@ export interface UsageSample {
   received_bytes: number | null;
   sent_bytes: number | null;
 }
-
-const MINUTE_MS = 60_000;
 
 /** Returns the minute of a moment, counted since 1970. */
 export const minuteOf = (moment: Date): number => Math.floor(moment.getTime() / MINUTE_MS);

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Moment, readMoment } from '../../platform/http/moments.ts';
 import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { MIB } from '../../platform/units.ts';
 import type { AddressOf } from '../port-names.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 import { Tags, TagsQuery } from '../tags.ts';
@@ -18,7 +19,6 @@ import {
 import type { ServerUsage } from './usage/usage-reading.ts';
 
 const SECONDS_PER_MINUTE = 60;
-const MIB = 1_024 ** 2;
 const PORTS_MAX = 8;
 const ARGUMENTS_MAX = 64;
 const VARIABLES_MAX = 64;

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../platform/errors.ts';
+import { GIB } from '../../platform/units.ts';
 
-const GIB = 1024 ** 3;
 /** Less than 1 GiB. The reference API has less than 1,000,000,000 bytes. */
 export const SITE_BYTES_MAX = GIB - 1;
 export const FILES_MAX = 10_000;

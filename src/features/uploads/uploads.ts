@@ -3,6 +3,7 @@ import { assert, ServiceError } from '../../platform/errors.ts';
 import { type ByteRange, toReadableStream } from '../../platform/objects/objects.ts';
 import type { Presigner, UploadPart } from '../../platform/objects/presign.ts';
 import { pace } from '../../platform/pacing.ts';
+import { DAY_MS } from '../../platform/units.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { startCleaning } from './cleaning.ts';
@@ -30,7 +31,6 @@ export type { QuotaLimits } from './quota-store.ts';
 export { isHeaderSafe } from './rules.ts';
 export type { UploadFileRow, UploadKind, UploadRow } from './tables.ts';
 
-const DAY_MS = 24 * 3_600_000;
 
 /** A file to upload. One whose digest is known need not be sent. */
 type NewFile = PrepareFile & { sha256?: string };

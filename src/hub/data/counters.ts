@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS } from '../../shared/units.ts';
 import type { Answer } from './api.ts';
 
 /** What was counted in a namespace, in steps of time. */
@@ -6,8 +7,6 @@ export const COUNTERS = '/cloud/games/{game_id}/namespaces/{namespace_id}/counte
 export type Counted = Answer<typeof COUNTERS, 'get'>;
 type Step = Counted['steps'][number];
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 /** How long after its end a minute is stored, at most. */
 const STORED_WITHIN_MS = 5_000;
 /** The periods that can be shown, with their lengths. */

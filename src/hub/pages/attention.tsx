@@ -1,4 +1,5 @@
 import { Fragment } from 'preact';
+import { HOUR_MS } from '../../shared/units.ts';
 import type { Answer } from '../data/api.ts';
 import { is_administrator } from '../data/bearer.ts';
 import { COUNTERS, refusalsOf, stepsWithin } from '../data/counters.ts';
@@ -13,7 +14,6 @@ import { now } from '../parts/time.tsx';
 
 const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';
 const REFRESH_MS = 30_000;
-const HOUR_MS = 3_600_000;
 
 type Finding = Pick<NonNullable<Answer<'/health/ready', 'get'>['warnings']>[number], 'message' | 'advice'>;
 type Machine = Answer<'/cloud/machines', 'get'>['machines'][number];

@@ -1,5 +1,6 @@
 import { useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { MINUTE_MS } from '../../shared/units.ts';
 import {
   COUNTERS,
   type Counted,
@@ -19,7 +20,6 @@ import { Notice } from '../parts/notice.tsx';
 import { now } from '../parts/time.tsx';
 
 const REFUSALS_MAX = 5;
-const MINUTE_MS = 60_000;
 const TEXTS: Record<CounterPeriod, string> = { hour: 'the last hour', day: 'the last day', week: 'the last week' };
 const OTHERS: CounterPeriod[] = ['hour', 'week'];
 

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { MINUTE_MS } from '../../shared/units.ts';
 
 /** The room around the lines for the texts of the axes. */
 const MARGIN_PX = { left: 50, right: 16, top: 10, bottom: 22 };
@@ -9,7 +10,6 @@ const APART_PX = { values: 34, times: 64 };
 const MARK = { rows: 4, row_px: 13, letters_max: 20, width_px: 130 };
 /** Times at the axis are this far apart: the first of these for which there is room. */
 const TIMES_APART_MIN = [1, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1_440, 2_880];
-const MINUTE_MS = 60_000;
 const DAY_MIN = 1_440;
 const TIME = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const DAY = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric' });

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
+import { SECOND_MS } from '../../shared/units.ts';
 
-const SECOND_MS = 1_000;
 const UNITS: [size: number, name: string][] = [
   [86_400, 'd'],
   [3_600, 'h'],

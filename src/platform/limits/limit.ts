@@ -1,4 +1,5 @@
-const MINUTE_MS = 60_000;
+import { MINUTE_MS } from '../units.ts';
+
 const WINDOW_MINUTES = 15;
 export const WINDOW_MS = WINDOW_MINUTES * MINUTE_MS;
 

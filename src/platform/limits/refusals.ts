@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import { MINUTE_MS } from '../units.ts';
 
 /** How many requests a limit has refused. */
 export interface RefusedRequests {
@@ -6,7 +7,6 @@ export interface RefusedRequests {
   count: number;
 }
 
-const MINUTE_MS = 60_000;
 const MINUTES = 60;
 export const LISTED_MAX = 10;
 

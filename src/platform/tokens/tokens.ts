@@ -5,12 +5,10 @@ import { CLOCK_SKEW_MAX_MS, type Clock } from '../clock.ts';
 import { isSameSecret } from '../constant-time.ts';
 import { ServiceError } from '../errors.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../units.ts';
 import type { Caller, CallerKind, CallerOf } from './caller.ts';
 import { type Claims, decodeClaims, encodeClaims } from './claims.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const TOKEN_LENGTH_MAX = 8_192;
 const VERIFIED_MAX = 10_000;
 

@@ -2,13 +2,12 @@ import { and, asc, eq, gte, sql } from 'drizzle-orm';
 import type { Queries } from '../../../platform/database/database.ts';
 import { timestamptz } from '../../../platform/database/moments.ts';
 import { deleteOldRows } from '../../../platform/database/old-rows.ts';
+import { HOUR_MS, KIB } from '../../../platform/units.ts';
 import { bump } from '../../../platform/watch/versions.ts';
 import { topics } from '../../topics.ts';
 import { minuteOf, serverSamples, servers, startOfMinute, type UsageSample } from '../tables.ts';
 
 const MINUTES_PER_HOUR = 60;
-const HOUR_MS = 3_600_000;
-const KIB = 1_024;
 const DELETED_AT_ONCE_MAX = 1_000;
 /** The largest `integer` of PostgreSQL. */
 const INTEGER_MAX = 2 ** 31 - 1;

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { MINUTE_MS } from '../../../shared/units.ts';
 import { useAction } from '../../data/actions.ts';
 import { type Answer, put, remove } from '../../data/api.ts';
 import { shortId } from '../../data/namespaces.ts';
@@ -13,7 +14,6 @@ const MACHINES = '/cloud/machines';
 const DRAIN = '/cloud/machines/{machine_id}/drain';
 /** Machines cannot be watched: their heartbeats change all the time. */
 const REFRESH_MS = 5_000;
-const MINUTE_MS = 60_000;
 /** The longest time that a drain may take: a week. */
 const MINUTES_MAX = 10_080;
 

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../../../shared/units.ts';
 import type { Answer } from '../../data/api.ts';
 import { latestStep } from '../../data/counters.ts';
 import { Chart, type ChartLine } from '../../parts/chart.tsx';
@@ -8,7 +9,6 @@ import { sizeOf } from '../../parts/size.ts';
 
 const COUNTERS = '/cloud/service/counters';
 const SAMPLES = '/cloud/service/samples';
-const MINUTE_MS = 60_000;
 const MINUTES = 60;
 /** Eight charts have to fit a phone. */
 const HEIGHT_PX = 120;

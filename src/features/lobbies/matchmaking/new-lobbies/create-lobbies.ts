@@ -4,6 +4,7 @@ import { isUnavailable } from '../../../../platform/database/failures.ts';
 import { ServiceError } from '../../../../platform/errors.ts';
 import type { Events } from '../../../../platform/events.ts';
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
+import { MIB } from '../../../../platform/units.ts';
 import { lockTopics } from '../../../../platform/watch/versions.ts';
 import { makeCode } from '../../../codes.ts';
 import type { Datacenter, Datacenters } from '../../../datacenters/datacenters.ts';
@@ -32,7 +33,6 @@ import { countWarm } from './warm-store.ts';
 const CODE_LENGTH = 8;
 /** Time between SIGTERM and SIGKILL, as in the reference API. */
 const KILL_TIMEOUT_MS = 30_000;
-const MIB = 1024 ** 2;
 /** Maximum number of lobbies of a transaction. It locks the topics of datacenters, so transactions of other games wait for it. */
 const LOBBIES_PER_TRANSACTION_MAX = 16;
 /** Namespaces for which lobbies are created at one time, because each takes a connection of the pool. */

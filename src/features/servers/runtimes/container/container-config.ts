@@ -1,11 +1,11 @@
 import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/system/cgroups.ts';
+import { MIB } from '../../../../platform/units.ts';
 import { PROCESSES_MAX, type ServerResources, type StartOrder } from '../runtime.ts';
 import { type ImageProcess, programOfImage } from './image.ts';
 import { SECCOMP_PROFILE } from './seccomp-profile.ts';
 
 /** The version of the OCI runtime specification. */
 const OCI_VERSION = '1.0.2';
-const MIB = 1_024 ** 2;
 const OPEN_FILES_MAX = 65_536;
 /** The path in the container of its first process, which starts the program and waits for it. */
 const INIT = '/dev/init';

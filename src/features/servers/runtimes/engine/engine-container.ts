@@ -1,11 +1,11 @@
 import { ServiceError } from '../../../../platform/errors.ts';
 import { CPU_PERIOD_US, cpuQuotaOf } from '../../../../platform/system/cgroups.ts';
+import { MIB } from '../../../../platform/units.ts';
 import type { ServerPort } from '../../tables.ts';
 import { type ImageProcess, programOfImage } from '../container/image.ts';
 import { ENGINE_SECCOMP_PROFILE } from '../container/seccomp-profile.ts';
 import { PROCESSES_MAX, type StartOrder } from '../runtime.ts';
 
-const MIB = 1_024 ** 2;
 const OPEN_FILES_MAX = 65_536;
 /** Podman limits itself, and so its containers, to this many processes of a user. */
 const USER_PROCESSES_MAX = 32_768;

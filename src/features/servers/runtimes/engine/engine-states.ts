@@ -1,4 +1,5 @@
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
+import { MIB } from '../../../../platform/units.ts';
 import { exitStatusOf } from '../linux/exit-status.ts';
 import { type Observation, SETTING_UP, type ServerHandle, type Started, UNKNOWN_END } from '../runtime.ts';
 import type { EngineClient } from './engine-client.ts';
@@ -9,7 +10,6 @@ import { writeEngineIdentity } from './engine-identity.ts';
 /** How long an observation waits for the description of a container that has ended. */
 const DESCRIBED_WITHIN_MS = 1_000;
 const CALLS_AT_ONCE_MAX = 8;
-const MIB = 1_024 ** 2;
 /** States of containers that have run, as Docker and Podman name them. */
 const ENDED_STATES = new Set(['exited', 'dead', 'removing', 'stopped']);
 /** States of containers that were never started. */

@@ -7,11 +7,10 @@ import {
   readCgroupUsage,
   removeGroup,
 } from '../../../../platform/system/cgroups.ts';
+import { MIB } from '../../../../platform/units.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
 import { PROCESSES_MAX, type ServerResources } from '../runtime.ts';
 import type { ServerFolders } from './server-folders.ts';
-
-const MIB = 1_024 ** 2;
 
 /** The control group of a server, as recorded in its folder: another start of the service may create groups elsewhere. */
 interface ServerGroup {
