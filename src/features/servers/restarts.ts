@@ -1,4 +1,5 @@
 import { after } from '../../platform/clock.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { hasCrashed } from './end-description.ts';
 import type { Restart } from './ends-store.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
@@ -54,9 +55,7 @@ export function requestedPorts(ports: Record<string, ServerPort>): Record<string
         {
           protocol,
           routing,
-          ...(wanted_port !== undefined && { internal_port: wanted_port }),
-          ...(port_range && { port_range }),
-          ...(presence && { presence }),
+          ...omitUndefined({ internal_port: wanted_port, port_range, presence }),
         },
       ];
     }),

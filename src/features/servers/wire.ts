@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Moment, readMoment } from '../../platform/http/moments.ts';
 import { Empty, oneOf, Timestamp, U64, Uuid } from '../../platform/http/shapes.ts';
+import { omitUndefined } from '../../platform/omit-undefined.ts';
 import { MIB } from '../../platform/units.ts';
 import type { AddressOf } from '../port-names.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
@@ -381,9 +382,7 @@ function toPort(port: ServerPort, { has_started, addressOf }: { has_started: boo
   const { hostname: public_hostname = port.public_hostname, port: public_port = port.public_port } = address ?? {};
   return {
     protocol,
-    ...(has_started && internal_port !== undefined ? { internal_port } : {}),
-    ...(has_started && public_hostname !== undefined ? { public_hostname } : {}),
-    ...(has_started && public_port !== undefined ? { public_port } : {}),
+    ...(has_started && omitUndefined({ internal_port, public_hostname, public_port })),
     ...(port_range && { port_range }),
     routing: routing === 'host' ? { host: {} } : { game_guard: {} },
   };

@@ -1,5 +1,6 @@
 import { assert } from '../../../platform/errors.ts';
 import type { Events } from '../../../platform/events.ts';
+import { omitUndefined } from '../../../platform/omit-undefined.ts';
 import type { Isolation, MissingRuntime, Observation, Runtime, ServerHandle } from './runtime.ts';
 
 /** Returns a runtime that starts no more servers. Those that it has continue until they end. */
@@ -100,9 +101,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     // Two runtimes may run one kind: the first starts its servers, and the other one ends those that it has.
     kinds: [...new Set(runtimes.flatMap(({ kinds }) => kinds))],
     kinds_with_own_network: [...new Set(runtimes.flatMap((runtime) => runtime.kinds_with_own_network ?? []))],
-    ...(missing !== undefined && { missing }),
-    ...(host !== undefined && { host }),
-    ...(others && { others }),
+    ...omitUndefined({ missing, host, others }),
     get isolation() {
       return combineIsolations(runtimes);
     },

@@ -4,6 +4,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parse } from 'yaml';
 import { StartError } from '../../../../platform/errors.ts';
+import { omitUndefined } from '../../../../platform/omit-undefined.ts';
 
 /** Where Kubernetes puts the credentials of a pod's service account. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -134,12 +135,7 @@ function readKubeconfig(file: string): LoadedCredentials {
     access: {
       url: cluster.server.replace(/\/+$/, ''),
       token,
-      tls: {
-        ...(ca !== undefined && { ca }),
-        ...(cert !== undefined && { cert }),
-        ...(key !== undefined && { key }),
-        ...(serverName !== undefined && { serverName }),
-      },
+      tls: omitUndefined({ ca, cert, key, serverName }),
     },
   };
 }
