@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
+import { DAY_MS } from '../../shared/units.ts';
 import { Failure } from '../../terminal/failure.ts';
 import { counted } from '../../terminal/terminal.ts';
 import { WRONG_KIND } from '../api-caller.ts';
-import { DAY_MS } from '../../shared/units.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
 import { CONNECT_WITHIN_MS, type Finding } from '../doctor/finding.ts';
 import { checkNamespaceLimits } from '../doctor/limits.ts';

@@ -1,7 +1,7 @@
 import type { Events } from '../../platform/events.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
-import { createForcedEnds, type ForcedEndDependencies } from './forced-ends.ts';
 import { MIB } from '../../platform/units.ts';
+import { createForcedEnds, type ForcedEndDependencies } from './forced-ends.ts';
 import { handleOf } from './rules.ts';
 import { isAbove } from './runtimes/disk-use.ts';
 import type { DiskUse, Runtime } from './runtimes/runtime.ts';

@@ -31,7 +31,6 @@ export type { QuotaLimits } from './quota-store.ts';
 export { isHeaderSafe } from './rules.ts';
 export type { UploadFileRow, UploadKind, UploadRow } from './tables.ts';
 
-
 /** A file to upload. One whose digest is known need not be sent. */
 type NewFile = PrepareFile & { sha256?: string };
 
