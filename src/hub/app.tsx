@@ -53,7 +53,8 @@ function CurrentPage() {
   const { game, namespace } = hub_path.value;
   if (game === undefined) return <HomePage />;
   if (game === OPERATOR && bearer.value === undefined) return <p class="quiet">Loading …</p>;
-  if (game === OPERATOR && is_administrator.value) return <OperatorPage key={namespace} part={namespace} />;
+  if (game === OPERATOR)
+    return is_administrator.value ? <OperatorPage key={namespace} part={namespace} /> : <NotFoundPage />;
   if (namespace === undefined) return <GamePage name={game} />;
   if (game === GROUPS) return <GroupPage key={namespace} group_id={namespace} />;
   if (game === PEOPLE) return <PersonPage key={namespace} identity_id={namespace} />;

@@ -48,6 +48,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: an address that leads to noth
     expect(problems).toEqual([]);
   });
 
+  test('names its page in the title, also below the page of the operator and without rights to that', async () => {
+    await using opened = await chromium.open('/hub/~operator/abc');
+    const { page } = opened;
+    await page.getByRole('heading', { name: "There is no such part of the operator's page: abc" }).waitFor();
+    await page.waitForFunction(() => document.title === 'Not found · Muster');
+    await using as_tool = await chromium.open('/hub/~operator', game.cloud_token);
+    await as_tool.page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+  });
+
   test('of a share link says that the link is not complete', async () => {
     const shares = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/shares`;
     const { url } = await muster.api.ok('POST', shares, { token: game.cloud_token, body: {} });

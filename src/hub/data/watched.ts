@@ -1,4 +1,4 @@
-import { type Signal, signal, useSignalEffect } from '@preact/signals';
+import { type Signal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { WatchOptions } from '../../client/client.ts';
 import type { Refusal, Watched } from '../../client/wire.ts';
@@ -68,9 +68,9 @@ export function refusalsTo({ show, isWaiting }: RefusalsOptions): Refusals {
   };
 }
 
-/** Sets the title of the page's tab. */
-export function useTitle(title: () => string): void {
-  useSignalEffect(() => {
-    document.title = title();
-  });
+/** Sets the title of the page's tab, before Muster's name. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Muster`;
+  }, [title]);
 }

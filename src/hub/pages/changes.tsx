@@ -5,7 +5,7 @@ import { AuditLog } from './audit-log.tsx';
 /** Who changed what of the game, in all of its namespaces. */
 export function ChangesPage() {
   const { game, scope } = useNamespace();
-  useTitle(() => `Changes · ${game.display_name} · Muster`);
+  useTitle(`Changes · ${game.display_name}`);
   return (
     <>
       <div class="head">

@@ -20,7 +20,7 @@ export function GamePage({ name }: { name: string }) {
 }
 
 function Namespaces({ game }: { game: Game }) {
-  useTitle(() => `${game.display_name} · Muster`);
+  useTitle(game.display_name);
   const is_new = game.versions.length <= 1;
   return (
     <>

@@ -15,7 +15,7 @@ export function GroupPage({ group_id }: { group_id: string }) {
 }
 
 function Profile({ group }: { group: Answer<typeof PROFILE, 'get'>['group'] }) {
-  useTitle(() => `${group.display_name} · Muster`);
+  useTitle(group.display_name);
   return (
     <>
       <div class="head">

@@ -12,7 +12,7 @@ type Game = Answer<'/cloud/games', 'get'>['games'][number];
 /** All games of the caller, with their players now. */
 export function HomePage() {
   const watched = useWatched('/cloud/games', {}).value;
-  useTitle(() => 'Games · Muster');
+  useTitle('Games');
   if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (watched.is === 'refused') return <Notice error={watched.error} />;
   const { games } = watched.body;

@@ -35,7 +35,7 @@ const ROW_HEIGHTS = { wide: 54, narrow: 108 };
 /** The running lobbies of a namespace, with their seats. */
 export function LobbiesPage() {
   const { game, namespace } = useNamespace();
-  useTitle(() => `${namespace.name_id} · ${game.display_name} · Muster`);
+  useTitle(`${namespace.name_id} · ${game.display_name}`);
   // Passed as children, these are not drawn again with every change of a lobby.
   return (
     <Lobbies>

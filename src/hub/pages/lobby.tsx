@@ -36,7 +36,7 @@ export function LobbyPage({ id }: { id: string }) {
   }).value;
   const visits = useWatched(VISITS, { ...scope, lobby_id: id }).value;
   const { deployments } = useDeployments({ game, namespace });
-  useTitle(() => `Lobby ${shortId(id)} · ${game.display_name} · Muster`);
+  useTitle(`Lobby ${shortId(id)} · ${game.display_name}`);
   if (past.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (past.is === 'refused') return <RefusedPage error={past.error} what="lobby" />;
   const { lobby } = past.body;

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
 import { logInWith } from '../data/session.ts';
+import { useTitle } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { LogInLayout } from '../parts/log-in-layout.tsx';
 import { Notice } from '../parts/notice.tsx';
@@ -10,6 +11,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
   const token = useSignal('');
   const failure = useSignal<Error | undefined>(undefined);
   const { is_busy, act } = useAction();
+  useTitle('Log in');
   const submit = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {

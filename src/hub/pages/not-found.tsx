@@ -2,7 +2,7 @@ import { useTitle } from '../data/watched.ts';
 
 /** Shown for an address that leads to nothing. */
 export function NotFoundPage({ what = 'page' }: { what?: string }) {
-  useTitle(() => 'Not found · Muster');
+  useTitle('Not found');
   return (
     <div class="card pad stack">
       <h1>There is no such {what}</h1>

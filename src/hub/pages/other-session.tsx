@@ -1,7 +1,9 @@
+import { useTitle } from '../data/watched.ts';
 import { LogInLayout } from '../parts/log-in-layout.tsx';
 
 /** Asks before a link replaces the session of another bearer. */
 export function OtherSessionPage({ answer }: { answer(replaces_session: boolean): void }) {
+  useTitle('Log in');
   return (
     <LogInLayout>
       <div class="card pad stack">

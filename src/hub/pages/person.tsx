@@ -14,7 +14,7 @@ export function PersonPage({ identity_id }: { identity_id: string }) {
 
 function Profile({ person }: { person: Answer<typeof PROFILE, 'get'>['identity'] }) {
   const { display_name, account_number, avatar_url, bio } = person;
-  useTitle(() => `${display_name} · Muster`);
+  useTitle(display_name);
   return (
     <>
       <div class="row">

@@ -30,7 +30,7 @@ const ATTEMPTS_MAX = 5;
 export function ReceiptPage({ id }: { id: string }) {
   const { game, namespace } = useNamespace();
   const found = useReceipt(id).value;
-  useTitle(() => `Why ${shortId(id)} · ${game.display_name} · Muster`);
+  useTitle(`Why ${shortId(id)} · ${game.display_name}`);
   if (found === undefined) return <p class="quiet">Loading …</p>;
   if (found instanceof Error) return <NoReceipt error={found} />;
   const receipt = found;

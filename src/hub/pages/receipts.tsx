@@ -21,7 +21,7 @@ export function ReceiptsPage() {
     ...(!is_all && { is_refused: 'true' }),
     ...(code !== '' && { code }),
   }).value;
-  useTitle(() => `Why · ${namespace.name_id} · ${game.display_name} · Muster`);
+  useTitle(`Why · ${namespace.name_id} · ${game.display_name}`);
   if (watched.is === 'refused') return <Notice error={watched.error} />;
   const receipts = watched.is === 'here' ? watched.body.receipts : [];
   const codes = withChosen(

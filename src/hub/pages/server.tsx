@@ -27,7 +27,7 @@ export function ServerPage({ id }: { id: string }) {
   const watched = useWatched(SERVER, parameters).value;
   const end = useEnd(id);
   const is_ending = end.is === 'here' && end.body.end === undefined;
-  useTitle(() => `Server ${shortId(id)} · ${game.display_name} · Muster`);
+  useTitle(`Server ${shortId(id)} · ${game.display_name}`);
   if (watched.is === 'refused') return <RefusedPage error={watched.error} what="server" />;
   // Only both answers together say whether a server whose end was requested has ended.
   if (watched.is === 'waiting' || end.is === 'waiting') return <p class="quiet">Loading …</p>;

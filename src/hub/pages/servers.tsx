@@ -40,7 +40,7 @@ export type Server = Answer<typeof SERVERS, 'get'>['servers'][number];
 export function ServersPage() {
   const { game, namespace } = useNamespace();
   const show = search.value.get('show');
-  useTitle(() => `Servers · ${namespace.name_id} · ${game.display_name} · Muster`);
+  useTitle(`Servers · ${namespace.name_id} · ${game.display_name}`);
   return (
     <>
       <div class="head">

@@ -55,7 +55,7 @@ function NotShared({ error }: { error: Refusal }) {
 function SharedLobbies({ scope }: { scope: Scope }) {
   const { watched, moveTo } = useLobbyWindow(scope);
   const known = watched.value;
-  useTitle(() => 'Lobbies · Muster');
+  useTitle('Lobbies');
   if (known.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (known.is === 'refused') return <NotShared error={known.error} />;
   const { rows, from, matching, summary } = known.body;
@@ -118,7 +118,7 @@ function SharedRow({ scope, row }: { scope: Scope; row: LobbyRow }) {
 
 function SharedLobby({ scope, id }: { scope: Scope; id: string }) {
   const watched = useWatched(DETAILS, { ...scope, lobby_id: id }).value;
-  useTitle(() => `Lobby ${shortId(id)} · Muster`);
+  useTitle(`Lobby ${shortId(id)}`);
   if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (watched.is === 'refused') return <NotShared error={watched.error} />;
   return <Shown lobby={watched.body.lobby} />;

@@ -26,7 +26,7 @@ const PARTY_MAX = 256;
 export function TryPage() {
   const { game, namespace } = useNamespace();
   const version = useLiveVersion();
-  useTitle(() => `Try it · ${namespace.name_id} · ${game.display_name} · Muster`);
+  useTitle(`Try it · ${namespace.name_id} · ${game.display_name}`);
   const unmounted = useUnmountSignal();
   useEffect(() => forgetBots, []);
   if (version === undefined) return <p class="quiet">Loading …</p>;

@@ -15,7 +15,7 @@ export function VersionPage({ id }: { id: string }) {
   const { game, namespace } = useNamespace();
   const version = useVersion(game.game_id, id);
   const other = search.value.get('with') ?? namespace.version_id;
-  useTitle(() => `${versionName(game, id)} · ${game.display_name} · Muster`);
+  useTitle(`${versionName(game, id)} · ${game.display_name}`);
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (version instanceof Error) return <RefusedPage error={version} what="version" />;
   const others = game.versions.filter(({ version_id }) => version_id !== id && version_id !== namespace.version_id);

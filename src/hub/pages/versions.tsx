@@ -22,7 +22,7 @@ type VersionSummary = Game['versions'][number];
 export function VersionsPage() {
   const { game, namespace } = useNamespace();
   const { deployments, error } = useDeployments({ game, namespace });
-  useTitle(() => `Versions · ${namespace.name_id} · ${game.display_name} · Muster`);
+  useTitle(`Versions · ${namespace.name_id} · ${game.display_name}`);
   const versions = game.versions.toSorted((one, other) => (one.create_ts < other.create_ts ? 1 : -1));
   const before = versionBefore({ game, namespace }, deployments);
   return (

@@ -1,3 +1,4 @@
+import type { ComponentChild, ComponentChildren } from 'preact';
 import { useTitle } from '../../data/watched.ts';
 import { Copyable } from '../../parts/copyable.tsx';
 import { Section } from '../../parts/section.tsx';
@@ -12,19 +13,26 @@ import { Limits, Loops, Queue } from './process.tsx';
 
 /** What an administrator operates, in parts: the service as a whole, and what it does now. */
 export function OperatorPage({ part }: { part: string | undefined }) {
-  useTitle(() => 'Operator · Muster');
+  const content = contentOf(part);
+  if (!content) return <NotFoundPage what={`part of the operator's page: ${part}`} />;
+  return <Part>{content}</Part>;
+}
+
+function Part({ children }: { children: ComponentChildren }) {
+  useTitle('Operator');
   return (
     <>
       <div class="head">
         <h1>Operator</h1>
       </div>
-      <Part name={part} />
+      {children}
     </>
   );
 }
 
-function Part({ name }: { name: string | undefined }) {
-  switch (name) {
+/** Returns a part of the page; undefined if there is none of this name. */
+function contentOf(part: string | undefined): ComponentChild {
+  switch (part) {
     case undefined:
       return <Overview />;
     case 'database':
@@ -40,7 +48,7 @@ function Part({ name }: { name: string | undefined }) {
         </Section>
       );
     default:
-      return <NotFoundPage what={`part of the operator's page: ${name}`} />;
+      return undefined;
   }
 }
 

@@ -18,7 +18,7 @@ const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
 export function SettingsPage() {
   const { game, namespace, scope } = useNamespace();
   const reading = useReading(NAMESPACE, scope);
-  useTitle(() => `Settings · ${namespace.name_id} · ${game.display_name} · Muster`);
+  useTitle(`Settings · ${namespace.name_id} · ${game.display_name}`);
   return (
     <>
       <div class="head">
