@@ -306,4 +306,85 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     await page.getByText('picture.png is neither a folder').waitFor();
     await rm(above, { recursive: true });
   });
+
+  test('a name or command that the service would refuse is corrected in the form, and a refused upload can be changed', async () => {
+    await using made = await makeFolder();
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, problems } = opened;
+    const dialog = page.getByRole('dialog');
+    const [name, command] = [dialog.getByLabel('Name'), dialog.getByLabel('Command')];
+    const problemOf = (field: typeof name) => field.evaluate((input: HTMLInputElement) => input.validationMessage);
+    const upload = dialog.getByRole('button', { name: 'Upload', exact: true });
+    await page.getByLabel('Folder of a game server').setInputFiles(made.folder);
+    await name.fill('ü'.repeat(65));
+    expect(await problemOf(name)).toBe('The name must have at most 128 bytes. It has 130.');
+    await name.fill('  ');
+    expect(await problemOf(name)).toBe('The name must not be blank.');
+    await name.fill('corrected');
+    await command.fill('  ');
+    expect(await problemOf(command)).toBe('The command must name a program.');
+    await command.fill('./data/../servr.sh');
+    expect(await problemOf(command)).toBe('The folder has no file ./data/../servr.sh that is uploaded.');
+    await upload.click();
+    expect(await dialog.isVisible()).toBe(true);
+    await command.fill('./data/../server.sh --fast');
+    expect(await problemOf(command)).toBe('');
+    await page.route('**/builds/prepare', (route) => route.fulfill({ status: 400, json: { message: 'refused' } }));
+    await upload.click();
+    await page.getByText('corrected was not uploaded: refused').waitFor();
+    await page.unroute('**/builds/prepare');
+    await page.getByRole('button', { name: 'Change' }).click();
+    expect(await command.inputValue()).toBe('./data/../server.sh --fast');
+    await name.fill('changed');
+    await command.fill('./server.sh --fast');
+    await upload.click();
+    await page.getByText('changed is uploaded.').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('a long name of a file is cut, and an empty file is refused', async () => {
+    const above = await mkdtemp(join(tmpdir(), 'muster-names-'));
+    const file = join(above, `${'語'.repeat(60)}.js`);
+    await writeFile(file, '');
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    await page.getByLabel('File of a game server').setInputFiles(file);
+    await page.getByText('.js is empty: choose another file.').waitFor();
+    await writeFile(file, '// nothing');
+    await page.getByLabel('File of a game server').setInputFiles(file);
+    const name = await page.getByRole('dialog').getByLabel('Name').inputValue();
+    expect(name).toMatch(/^語{37} \d{4}-\d\d-\d\d \d\d:\d\d$/);
+    expect(Buffer.byteLength(name)).toBe(128);
+    await rm(above, { recursive: true });
+  });
+
+  test('a file that is dropped beside the place for it, and a tab that is closed meanwhile, lose nothing', async () => {
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page } = opened;
+    await page.getByText('Drop the folder of your game server here').waitFor();
+    const isIgnored = (type: string) =>
+      page.evaluate((name) => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File(['x'], 'server.js'));
+        const event = new DragEvent(name, { bubbles: true, cancelable: true, dataTransfer });
+        document.querySelector('h1')?.dispatchEvent(event);
+        return event.defaultPrevented;
+      }, type);
+    expect([await isIgnored('dragover'), await isIgnored('drop')]).toEqual([true, true]);
+    const asksBeforeClosing = () =>
+      page.evaluate(() => !dispatchEvent(new Event('beforeunload', { cancelable: true })));
+    expect(await asksBeforeClosing()).toBe(false);
+    const released = Promise.withResolvers<void>();
+    await page.route('**/builds/prepare', async (route) => {
+      await released.promise;
+      await route.abort();
+    });
+    await page.getByLabel('File of a game server').setInputFiles(SCRIPT);
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByRole('button', { name: 'Stop' }).waitFor();
+    expect(await asksBeforeClosing()).toBe(true);
+    released.resolve();
+    await page.getByText('was not uploaded:').waitFor();
+    expect(await asksBeforeClosing()).toBe(false);
+  });
 });

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
@@ -12,34 +12,70 @@ import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { TextField } from '../parts/fields.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { sizeOf } from '../parts/size.ts';
+import { minuteOf } from '../parts/time.tsx';
 import { type Chosen, readChosen, readDrop } from '../uploads/folder.ts';
 import { type Plan, planUpload } from '../uploads/package.ts';
-import { latest, type Progress, startUpload, stopUpload, type UploadRequest } from '../uploads/upload.ts';
+import { isRunning, latest, type Progress, startUpload, stopUpload, type UploadRequest } from '../uploads/upload.ts';
 
 const PROJECT_FILE = 'muster.yaml';
 const SECRETS_SHOWN_MAX = 5;
+/** The longest name of a build that the service takes. */
+const NAME_BYTES_MAX = 128;
 const RESERVE = '/cloud/games/{game_id}/versions/reserve-name';
 const VERSIONS = '/cloud/games/{game_id}/versions';
 
-/** A place to drop a game server: a folder, an archive or a script. It is packed here and sent in parts. */
+/** The upload of a game server, or the place to begin one. The files are packed here and sent in parts. */
 export function Upload() {
-  const plan = useSignal<Plan | undefined>(undefined);
-  const is_over = useSignal(false);
+  const form = useSignal<UploadFormValues | undefined>(undefined);
   const dialog = useDialog();
   const { scope } = useNamespace();
-  const { is_busy, act } = useAction();
-  const folder_input = useRef<HTMLInputElement>(null);
-  const file_input = useRef<HTMLInputElement>(null);
   const upload = latest.value;
+  useIgnoredDrops();
   if (!may_act.value) return null;
   // The page does one upload at a time, also across games.
   const is_own = upload?.request.environment.game_id === scope.game_id;
-  if (upload && (is_own || isRunning(upload.progress))) return <UploadProgress {...upload} />;
+  const shown = upload && (is_own || isRunning(upload.progress)) ? upload : undefined;
+  const ask = (values: UploadFormValues) => {
+    form.value = values;
+    dialog.open();
+  };
+  return (
+    <>
+      {shown ? (
+        <UploadProgress {...shown} onChange={() => ask(shown.request)} />
+      ) : (
+        <DropPlace onChosen={(plan) => ask(proposeFor(plan))} />
+      )}
+      <Dialog of={dialog} title="Upload a game server">
+        {form.value && <UploadForm values={form.value} onDone={dialog.close} />}
+      </Dialog>
+    </>
+  );
+}
+
+/** Lets nothing happen when a file is dropped beside the place for it: a browser would open it, and so leave the hub. */
+function useIgnoredDrops(): void {
+  useEffect(() => {
+    const ignore = (event: DragEvent) => {
+      if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
+    };
+    addEventListener('dragover', ignore);
+    addEventListener('drop', ignore);
+    return () => {
+      removeEventListener('dragover', ignore);
+      removeEventListener('drop', ignore);
+    };
+  }, []);
+}
+
+/** A place to drop a game server: a folder, an archive or a script. */
+function DropPlace({ onChosen }: { onChosen(plan: Plan): void }) {
+  const is_over = useSignal(false);
+  const { is_busy, act } = useAction();
+  const folder_input = useRef<HTMLInputElement>(null);
+  const file_input = useRef<HTMLInputElement>(null);
   const choose = (read: () => Chosen | Promise<Chosen>) =>
-    act(undefined, async () => {
-      plan.value = await planUpload(await read());
-      dialog.open();
-    });
+    act(undefined, async () => onChosen(await planUpload(await read())));
   const drop = (event: DragEvent) => {
     event.preventDefault();
     is_over.value = false;
@@ -57,51 +93,57 @@ export function Upload() {
     if (files.length > 0) void choose(() => readChosen(files));
   };
   return (
-    <>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the buttons in it do the same without a mouse */}
-      <div
-        class={`drop card pad stack${is_over.value ? ' is-over' : ''}`}
-        onDrop={drop}
-        onDragOver={over}
-        onDragLeave={() => {
-          is_over.value = false;
-        }}
-      >
-        <p role="status">
-          {is_busy.value
-            ? 'Reading the files …'
-            : 'Drop the folder of your game server here, a tar archive of it, or one script.'}
-        </p>
-        <div class="row">
-          <button type="button" onClick={() => folder_input.current?.click()}>
-            Choose a folder
-          </button>
-          <button type="button" onClick={() => file_input.current?.click()}>
-            Choose a file
-          </button>
-        </div>
-        <input ref={folder_input} type="file" hidden aria-label="Folder of a game server" onChange={take} {...FOLDER} />
-        <input ref={file_input} type="file" hidden aria-label="File of a game server" onChange={take} />
+    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons in it do the same without a mouse
+    <div
+      class={`drop card pad stack${is_over.value ? ' is-over' : ''}`}
+      onDrop={drop}
+      onDragOver={over}
+      onDragLeave={() => {
+        is_over.value = false;
+      }}
+    >
+      <p role="status">
+        {is_busy.value
+          ? 'Reading the files …'
+          : 'Drop the folder of your game server here, a tar archive of it, or one script.'}
+      </p>
+      <div class="row">
+        <button type="button" onClick={() => folder_input.current?.click()}>
+          Choose a folder
+        </button>
+        <button type="button" onClick={() => file_input.current?.click()}>
+          Choose a file
+        </button>
       </div>
-      <Dialog of={dialog} title="Upload a game server">
-        {plan.value && <UploadForm plan={plan.value} onDone={dialog.close} />}
-      </Dialog>
-    </>
+      <input ref={folder_input} type="file" hidden aria-label="Folder of a game server" onChange={take} {...FOLDER} />
+      <input ref={file_input} type="file" hidden aria-label="File of a game server" onChange={take} />
+    </div>
   );
 }
 
 /** Lets a user choose a folder instead of a file. */
 const FOLDER = { webkitdirectory: true } as Record<string, unknown>;
 
-function UploadForm({ plan, onDone }: { plan: Plan; onDone(): void }) {
-  const { environment } = useNamespace();
+/** What the form of an upload shows first: what is proposed, or what was refused. */
+type UploadFormValues = Omit<UploadRequest, 'environment'>;
+
+/** Returns what is proposed for files. The name says of which folder or file, and when, so that it tells builds apart. */
+function proposeFor(plan: Plan): UploadFormValues {
   const own_name = plan.kind === 'folder' ? plan.folder.name : plan.file.name;
-  const name = useSignal(`${own_name} ${new Date().toISOString().slice(0, 16).replace('T', ' ')}`);
-  const command = useSignal(plan.kind === 'folder' ? guessCommand(plan.programs) : '');
+  const ending = ` ${minuteOf(new Date())}`;
+  const name = `${cutToBytes(own_name, NAME_BYTES_MAX - ending.length)}${ending}`;
+  return { plan, name, command: plan.kind === 'folder' ? guessCommand(plan.programs) : [] };
+}
+
+function UploadForm({ values, onDone }: { values: UploadFormValues; onDone(): void }) {
+  const { plan } = values;
+  const { environment } = useNamespace();
+  const name = useSignal(values.name);
+  const command = useSignal(values.command.join(' '));
+  const words = command.value.split(/\s+/).filter((word) => word !== '');
   const upload = (event: Event) => {
     event.preventDefault();
-    const words = plan.kind === 'javascript' ? [] : command.value.trim().split(/\s+/);
-    startUpload({ environment, plan, name: name.value.trim(), command: words });
+    startUpload({ environment, plan, name: name.value.trim(), command: plan.kind === 'javascript' ? [] : words });
     onDone();
   };
   return (
@@ -115,12 +157,13 @@ function UploadForm({ plan, onDone }: { plan: Plan; onDone(): void }) {
         </p>
       )}
       {plan.kind === 'folder' && plan.folder.files.some(({ path }) => path === PROJECT_FILE) && <WithProjectFile />}
-      <TextField label="Name" value={name} is_required />
+      <TextField label="Name" value={name} problem={problemOfName(name.value)} is_required />
       {plan.kind !== 'javascript' && (
         <TextField
           label="Command: the program and its arguments, without quotes"
           value={command}
           placeholder="./server --fast"
+          problem={problemOfCommand(words, plan)}
           is_required
         />
       )}
@@ -157,22 +200,65 @@ function describe(plan: Plan): string {
   return `${files.length} ${files.length === 1 ? 'file' : 'files'} of ${plan.folder.name}, ${sizeOf(bytes)}`;
 }
 
-/** Returns the command for a folder with one program; an empty text if it has none or several. */
-function guessCommand(programs: string[]): string {
+/** Returns the command for a folder with one program; nothing if it has none or several. */
+function guessCommand(programs: string[]): string[] {
   const own = programs.filter((path) => !path.includes('/'));
   const [only, ...others] = own.length > 0 ? own : programs;
-  return only !== undefined && others.length === 0 ? `./${only}` : '';
+  return only !== undefined && others.length === 0 ? [`./${only}`] : [];
+}
+
+function problemOfName(name: string): string {
+  if (name !== '' && name.trim() === '') return 'The name must not be blank.';
+  return bytesOf(name.trim()) > NAME_BYTES_MAX
+    ? `The name must have at most ${NAME_BYTES_MAX} bytes. It has ${bytesOf(name.trim())}.`
+    : '';
+}
+
+/** Returns what the service would refuse after the whole upload. A name without a slash is a program of the machine. */
+function problemOfCommand([program]: string[], plan: Plan): string {
+  if (program === undefined) return 'The command must name a program.';
+  if (plan.kind !== 'folder' || !program.includes('/') || program.startsWith('/')) return '';
+  const path = withoutDots(program);
+  return plan.folder.files.some((file) => file.path === path)
+    ? ''
+    : `The folder has no file ${program} that is uploaded.`;
+}
+
+/** Returns a path without "." and "..". */
+function withoutDots(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split('/')) {
+    if (part === '..') parts.pop();
+    else if (part !== '.' && part !== '') parts.push(part);
+  }
+  return parts.join('/');
+}
+
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+/** Returns as many of the first characters of a text as have a number of bytes. */
+function cutToBytes(text: string, max: number): string {
+  const characters = [...text];
+  while (bytesOf(characters.join('')) > max) characters.pop();
+  return characters.join('');
 }
 
 const STEPS = { packing: 'Packing', reading: 'Reading', sending: 'Sending' } as const;
 
-const isRunning = ({ is }: Progress) => is !== 'done' && is !== 'failed';
+interface UploadProgressProps {
+  request: UploadRequest;
+  progress: Progress;
+  /** Opens the form again, for another name or command. */
+  onChange(): void;
+}
 
 /** How far an upload is, and what can be done with it. */
-function UploadProgress({ request, progress }: { request: UploadRequest; progress: Progress }) {
+function UploadProgress({ request, progress, onChange }: UploadProgressProps) {
   return (
-    <div class="card pad row" role={progress.is === 'failed' ? 'alert' : 'status'}>
-      <UploadStep request={request} progress={progress} />
+    <div class="card pad row uploading" role={progress.is === 'failed' ? 'alert' : 'status'}>
+      <UploadStep request={request} progress={progress} onChange={onChange} />
       <button type="button" class="small" onClick={stopUpload}>
         {isRunning(progress) ? 'Stop' : 'Close'}
       </button>
@@ -180,7 +266,7 @@ function UploadProgress({ request, progress }: { request: UploadRequest; progres
   );
 }
 
-function UploadStep({ request, progress }: { request: UploadRequest; progress: Progress }) {
+function UploadStep({ request, progress, onChange }: UploadProgressProps) {
   const { name } = request;
   switch (progress.is) {
     case 'packing':
@@ -207,6 +293,9 @@ function UploadStep({ request, progress }: { request: UploadRequest; progress: P
           </span>
           <button type="button" class="small" onClick={() => startUpload(request)}>
             Continue
+          </button>
+          <button type="button" class="small" onClick={onChange}>
+            Change
           </button>
         </>
       );

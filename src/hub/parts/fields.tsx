@@ -34,13 +34,15 @@ interface TextFieldProps {
   max?: number;
   placeholder?: string;
   is_required?: boolean;
+  /** What is wrong with the text, in a sentence; empty if it can be sent. */
+  problem?: string;
 }
 
 /** A text or a number in a form. */
-export function TextField({ label, value, max, placeholder, is_required = false }: TextFieldProps) {
+export function TextField({ label, value, max, placeholder, is_required = false, ...others }: TextFieldProps) {
   const problem =
     max === undefined || value.value === '' || isWithin(value.value, max)
-      ? ''
+      ? (others.problem ?? '')
       : `"${label}" must be a whole number from 1 to ${max.toLocaleString('en')}.`;
   return (
     <label class="field">

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { SECOND_MS } from '../../shared/units.ts';
+import { MINUTE_MS, SECOND_MS } from '../../shared/units.ts';
 
 const UNITS: [size: number, name: string][] = [
   [86_400, 'd'],
@@ -15,6 +15,10 @@ const CLOCK = new Intl.DateTimeFormat([], {
   fractionalSecondDigits: 3,
 });
 
+/** With the hours of `CLOCK`, because a page shows both. */
+const MOMENT = new Intl.DateTimeFormat([], { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
+const DATE = new Intl.DateTimeFormat([], { dateStyle: 'medium' });
+
 /** The present time, set every second, from which ages are counted. */
 export const now = signal(Date.now());
 setInterval(() => {
@@ -25,7 +29,7 @@ setInterval(() => {
 export function Age({ of }: { of: string | number }) {
   const moment = new Date(of);
   return (
-    <time dateTime={moment.toISOString()} title={moment.toLocaleString()}>
+    <time dateTime={moment.toISOString()} title={momentOf(moment)}>
       {durationOf(now.value - moment.getTime())}
     </time>
   );
@@ -59,6 +63,31 @@ export function durationOf(ms: number): string {
 }
 
 /** Returns the time of day here, to the millisecond. */
-export function clockOf(moment: string | Date): string {
+export function clockOf(moment: string | number | Date): string {
   return CLOCK.format(new Date(moment));
+}
+
+/** Returns the time of day here, after the date unless that is today's. */
+export function datedClockOf(moment: string | number): string {
+  return dayOf(moment) === dayOf(Date.now()) ? clockOf(moment) : `${dateOf(moment)}, ${clockOf(moment)}`;
+}
+
+/** Returns the date and the time here. */
+export function momentOf(moment: string | number | Date): string {
+  return MOMENT.format(new Date(moment));
+}
+
+export function dateOf(moment: string | number): string {
+  return DATE.format(new Date(moment));
+}
+
+/** Returns the day of a moment here, to compare it with others: quicker than its date in words. */
+export function dayOf(moment: string | number): string {
+  return new Date(moment).toDateString();
+}
+
+/** Returns the date and the time here, such as "2026-11-30 17:56", for names that are sorted. */
+export function minuteOf(moment: Date): string {
+  const local = new Date(moment.getTime() - moment.getTimezoneOffset() * MINUTE_MS);
+  return local.toISOString().slice(0, 16).replace('T', ' ');
 }

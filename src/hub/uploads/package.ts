@@ -21,6 +21,7 @@ export async function planUpload(chosen: Chosen): Promise<Plan> {
     return { kind: 'folder', folder, programs: await findPrograms(folder.files) };
   }
   const { file } = chosen;
+  if (file.size === 0) throw new Error(`${file.name} is empty: choose another file.`);
   if (SCRIPT.test(file.name)) return { kind: 'javascript', file };
   if (ARCHIVE.test(file.name)) return { kind: 'archive', file };
   throw new Error(

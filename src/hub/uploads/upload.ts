@@ -41,6 +41,16 @@ export const latest = signal<{ request: UploadRequest; progress: Progress } | un
 
 let stopping = new AbortController();
 
+/** Returns whether an upload still packs, sends or waits. */
+export function isRunning({ is }: Progress): boolean {
+  return is !== 'done' && is !== 'failed';
+}
+
+// The browser asks before it closes the page.
+addEventListener('beforeunload', (event) => {
+  if (latest.value && isRunning(latest.value.progress)) event.preventDefault();
+});
+
 /** Ends the upload. The service keeps what has arrived for a day, so that the same upload can go on. */
 export function stopUpload(): void {
   stopping.abort();
