@@ -21,16 +21,17 @@ export function Ansi({ text, highlight }: { text: string; highlight: string }) {
 
 function Marked({ text, highlight }: { text: string; highlight: string }) {
   if (highlight === '') return <>{text}</>;
-  const found = positionsOf(text.toLowerCase(), highlight.toLowerCase());
-  const ends = [0, ...found.map((position) => position + highlight.length)];
+  // Not in the text in lower case: some letters are longer there, so positions would differ.
+  const found = [...text.matchAll(new RegExp(escapeForRegExp(highlight), 'giu'))];
+  const ends = [0, ...found.map(({ index, 0: match }) => index + match.length)];
   return (
     <>
-      {ends.map((end, index) => {
-        const position = found[index];
+      {ends.map((end, number) => {
+        const match = found[number];
         return (
           <span key={end}>
-            {text.slice(end, position)}
-            {position !== undefined && <mark>{text.slice(position, position + highlight.length)}</mark>}
+            {text.slice(end, match?.index)}
+            {match && <mark>{match[0]}</mark>}
           </span>
         );
       })}
@@ -38,12 +39,8 @@ function Marked({ text, highlight }: { text: string; highlight: string }) {
   );
 }
 
-function positionsOf(text: string, wanted: string): number[] {
-  const positions: number[] = [];
-  for (let position = text.indexOf(wanted); position >= 0; position = text.indexOf(wanted, position + wanted.length)) {
-    positions.push(position);
-  }
-  return positions;
+function escapeForRegExp(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 }
 
 /** The sixteen named colors have classes, which fit the page's light or dark background. */
