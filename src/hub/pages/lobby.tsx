@@ -5,6 +5,7 @@ import { useTitle, useWatched } from '../data/watched.ts';
 import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
 import { Log } from '../parts/log.tsx';
+import { momentOf } from '../parts/time.tsx';
 import { LobbyActions, LobbyBadges } from './lobbies.tsx';
 import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby-players.tsx';
 import { RefusedPage } from './refused.tsx';
@@ -78,6 +79,7 @@ export function LobbyPage({ id }: { id: string }) {
       <Facts
         of={[
           running && ['Seats', <LobbySeats key="seats" lobby={running} />],
+          ['Created', momentOf(lobby.create_ts)],
           ['Game mode', lobby.lobby_group_name_id],
           ['Region', regionName(game, lobby.region_id)],
           detailed && ['Version', <VersionLink key="version" version_id={detailed.version_id} />],

@@ -17,7 +17,7 @@ import { Notice } from '../parts/notice.tsx';
 import { OutboundExchange } from '../parts/outbound-exchange.tsx';
 import { Section } from '../parts/section.tsx';
 import { Table } from '../parts/table.tsx';
-import { Age } from '../parts/time.tsx';
+import { Age, momentOf } from '../parts/time.tsx';
 import { RefusedPage } from './refused.tsx';
 import { LobbyLink } from './servers.tsx';
 
@@ -139,7 +139,7 @@ function NoReceipt({ error }: { error: Error }) {
 function Ago({ of }: { of: string }) {
   return (
     <>
-      {new Date(of).toLocaleString()}, <Age of={of} /> ago
+      {momentOf(of)}, <Age of={of} /> ago
     </>
   );
 }

@@ -10,6 +10,7 @@ import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
 import { Log } from '../parts/log.tsx';
 import { Spark } from '../parts/spark.tsx';
+import { momentOf } from '../parts/time.tsx';
 import { RefusedPage } from './refused.tsx';
 import { LobbyLink, type Server, statusOf } from './servers.tsx';
 
@@ -99,18 +100,19 @@ function EndServer({ server: { id, tags } }: { server: Server }) {
 
 function ServerFacts({ server }: { server: Server }) {
   const { game } = useNamespace();
-  const { id, tags, network, datacenter, resources, runtime, restart_of, restarted_as } = server;
+  const { tags, network, datacenter, runtime, restart_of, restarted_as } = server;
   const { lobby_id, ...others } = tags;
   return (
     <Facts
       of={[
         lobby_id !== undefined && ['Lobby', <LobbyLink key="lobby" lobby_id={lobby_id} />],
-        ['Id', <code key="id">{id}</code>],
+        ['Id', <code key="id">{server.id}</code>],
         restart_of !== undefined && ['Restart of', <OtherServer key="restart_of" id={restart_of} />],
         restarted_as !== undefined && ['Restarted as', <OtherServer key="restarted_as" id={restarted_as} />],
+        ['Created', momentOf(server.created_at)],
         ['Region', regionName(game, datacenter)],
         ['Ports', <Ports key="ports" of={network.ports} />],
-        ['Usage', <Usage key="usage" id={id} resources={resources} />],
+        ['Usage', <Usage key="usage" server={server} />],
         ['Build', <code key="build">{shortId(runtime.build)}</code>],
         ...Object.entries(others).map(([name, value]): [string, string] => [`Tag ${name}`, value]),
       ]}
@@ -156,7 +158,7 @@ export function addressOf({ public_hostname, public_port, port_range }: ServerPo
 
 type Sample = Answer<typeof USAGE, 'get'>['samples'][number];
 
-function Usage({ id, resources }: { id: string; resources: Server['resources'] }) {
+function Usage({ server: { id, resources, destroyed_at } }: { server: Server }) {
   const { environment } = useNamespace();
   const samples = useEntries<typeof USAGE, Sample>({
     path: USAGE,
@@ -165,7 +167,10 @@ function Usage({ id, resources }: { id: string; resources: Server['resources'] }
     read: (body) => body.samples,
   }).value.entries;
   const last = samples.at(-1);
-  if (!last) return <span class="quiet">after its first minute</span>;
+  if (!last) {
+    const has_ended = destroyed_at !== undefined;
+    return <span class="quiet">{has_ended ? 'none was recorded' : 'after its first minute'}</span>;
+  }
   const cpu = `${(last.cpu / THOUSANDTHS).toFixed(2)} of ${(resources.cpu / THOUSANDTHS).toFixed(2)} cores`;
   const memory = `${Math.round(last.memory ?? 0)} of ${resources.memory} MiB`;
   return (

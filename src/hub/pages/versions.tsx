@@ -10,7 +10,7 @@ import { Differences } from '../parts/differences.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Section } from '../parts/section.tsx';
-import { Age } from '../parts/time.tsx';
+import { Age, momentOf } from '../parts/time.tsx';
 import { Builds } from './builds.tsx';
 import { Upload } from './upload.tsx';
 
@@ -143,7 +143,7 @@ function Deployments({ of }: { of: Deployment[] }) {
       <ol class="card pad">
         {of.map(({ version_id, deploy_ts }) => (
           <li key={deploy_ts} class="row">
-            <time dateTime={deploy_ts}>{new Date(deploy_ts).toLocaleString()}</time> {versionName(game, version_id)}
+            <time dateTime={deploy_ts}>{momentOf(deploy_ts)}</time> {versionName(game, version_id)}
           </li>
         ))}
       </ol>

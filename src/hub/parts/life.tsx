@@ -1,5 +1,5 @@
 import { log_times } from './log-lines.tsx';
-import { clockOf, durationOf, now } from './time.tsx';
+import { datedClockOf, durationOf, momentOf, now } from './time.tsx';
 
 /** The strip has this many places for lines of the log. All lines of one place share a mark. */
 const LOG_MARKS_MAX = 200;
@@ -35,15 +35,15 @@ export function Life({ events, is_over }: LifeProps) {
           <Mark key={`lines${mark}`} kind="lines" share={mark / LOG_MARKS_MAX} />
         ))}
         {known.map(({ name, at, kind = 'stage' }) => (
-          <Mark key={`${name}${at}`} kind={kind} share={shareAt(at)} title={`${clockOf(new Date(at))} ${name}`} />
+          <Mark key={`${name}${at}`} kind={kind} share={shareAt(at)} title={`${datedClockOf(at)} ${name}`} />
         ))}
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
       <ol aria-label="Events" reversed tabIndex={0}>
         {known.toReversed().map(({ name, at, kind = 'stage' }) => (
           <li key={`${name}${at}`} class={kind}>
-            <time dateTime={new Date(at).toISOString()} title={new Date(at).toLocaleString()}>
-              {clockOf(new Date(at))}
+            <time dateTime={new Date(at).toISOString()} title={momentOf(at)}>
+              {datedClockOf(at)}
             </time>{' '}
             {name} {at > begin && <span class="quiet">after {exactDurationOf(at - begin)}</span>}
           </li>

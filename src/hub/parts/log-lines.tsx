@@ -1,11 +1,11 @@
 import { signal, useSignal } from '@preact/signals';
 import { Component, type ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { Answer } from '../data/api.ts';
 import type { LogStream } from '../data/log-search.ts';
 import { hrefWithout, search } from '../data/router.ts';
 import { Ansi } from './ansi.tsx';
-import { clockOf } from './time.tsx';
+import { clockOf, dateOf, dayOf } from './time.tsx';
 
 /** Lines of a stream of a server's log. */
 export const LINES = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/log-lines';
@@ -56,6 +56,8 @@ export function LogLines({ lines, marked, is_at_end, empty, goOn, children }: Lo
     },
     [],
   );
+  const today = dayOf(Date.now());
+  const days = useMemo(() => lines.map(({ line }) => dayOf(line.ts)), [lines.at(-1)?.key, lines.length]);
   const has_marked = marked_key !== undefined && lines.some(({ key }) => key === marked_key);
   useLayoutEffect(() => {
     if (is_following.value && box.current) box.current.scrollTop = box.current.scrollHeight;
@@ -79,9 +81,11 @@ export function LogLines({ lines, marked, is_at_end, empty, goOn, children }: Lo
       <div ref={box} class="log card" role="log" aria-label="Lines" tabIndex={0} onScroll={updateFollowing}>
         {children}
         {lines.length === 0 && <p class="quiet">{empty}</p>}
-        {lines.map(({ key, ...line }) => (
-          <LineRow key={key} {...line} highlight={highlight} is_marked={key === marked_key} />
-        ))}
+        {lines.flatMap(({ key, ...shown }, index) => {
+          const row = <LineRow key={key} {...shown} highlight={highlight} is_marked={key === marked_key} />;
+          const is_of_new_day = days[index] !== (days[index - 1] ?? today);
+          return is_of_new_day ? [<DayOfLines key={`day of ${key}`} ts={shown.line.ts} />, row] : [row];
+        })}
       </div>
       <p class="quiet row">
         {lines.length} {search.value.has('search') && 'matching '}
@@ -105,6 +109,15 @@ export function LogLines({ lines, marked, is_at_end, empty, goOn, children }: Lo
         )}
       </p>
     </>
+  );
+}
+
+/** The date of the lines below it, which say only the time of day. Lines without one are of today. */
+function DayOfLines({ ts }: { ts: string }) {
+  return (
+    <p class="quiet">
+      <time dateTime={ts}>{dateOf(ts)}</time>
+    </p>
   );
 }
 

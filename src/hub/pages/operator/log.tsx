@@ -4,7 +4,7 @@ import { Choice } from '../../parts/filters.tsx';
 import { Polled } from '../../parts/polled.tsx';
 import { Process } from '../../parts/process.tsx';
 import { Section } from '../../parts/section.tsx';
-import { clockOf } from '../../parts/time.tsx';
+import { datedClockOf } from '../../parts/time.tsx';
 
 const LOG = '/cloud/service/log';
 const REFRESH_MS = 5_000;
@@ -49,7 +49,7 @@ function EventLine({ event: { ts, level, event, details } }: { event: LogEvent }
   return (
     <div class={level === 'error' ? 'line is-err' : 'line'}>
       <time class="quiet" dateTime={ts} title={ts}>
-        {clockOf(ts)}
+        {datedClockOf(ts)}
       </time>
       <span>
         <span class={tone}>{level}</span> <strong>{event}</strong> {describe(details)}

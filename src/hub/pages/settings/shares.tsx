@@ -5,6 +5,7 @@ import { shortId, useNamespace } from '../../data/namespaces.ts';
 import { useReading } from '../../data/reading.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { Section } from '../../parts/section.tsx';
+import { momentOf } from '../../parts/time.tsx';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
 const SHARE = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares/{share_id}';
@@ -45,7 +46,7 @@ function ShareRow({ share, onChange }: { share: Share; onChange(): Promise<void>
   return (
     <li class="row">
       <span>{what}</span>
-      <span class="quiet">until {new Date(expire_ts).toLocaleString()}</span>
+      <span class="quiet">until {momentOf(expire_ts)}</span>
       {may_act.value && (
         <button
           type="button"

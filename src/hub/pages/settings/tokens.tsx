@@ -12,6 +12,7 @@ import { Dialog, useDialog } from '../../parts/dialog.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { TextField } from '../../parts/fields.tsx';
 import { Section } from '../../parts/section.tsx';
+import { momentOf } from '../../parts/time.tsx';
 
 const PUBLIC = '/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public';
 const CLOUD = '/cloud/games/{game_id}/tokens/cloud';
@@ -138,8 +139,8 @@ function WhatIsIt() {
         <Facts
           of={[
             ['Kind', claims.kind],
-            ['Issued', claims.issued_at.toLocaleString()],
-            ['Expires', claims.expires_at.toLocaleString()],
+            ['Issued', momentOf(claims.issued_at)],
+            ['Expires', momentOf(claims.expires_at)],
             judged.value.token === token.value && ['Service', judged.value.verdict],
           ]}
         />
