@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals';
 import { may_act } from '../data/bearer.ts';
 import { type Deployment, deploy, useDeployments, versionBefore } from '../data/deployments.ts';
 import { LOBBIES, SUMMARY_ONLY } from '../data/lobbies.ts';
@@ -14,6 +15,8 @@ import { Age, momentOf } from '../parts/time.tsx';
 import { Builds } from './builds.tsx';
 import { Upload } from './upload.tsx';
 
+/** The latest versions, which leave the history and the builds in reach. */
+const SHOWN_FIRST = 20;
 const ROW_HEIGHTS = { wide: 50, narrow: 76 };
 
 type VersionSummary = Game['versions'][number];
@@ -22,8 +25,10 @@ type VersionSummary = Game['versions'][number];
 export function VersionsPage() {
   const { game, namespace } = useNamespace();
   const { deployments, error } = useDeployments({ game, namespace });
+  const is_whole = useSignal(false);
   useTitle(`Versions · ${namespace.name_id} · ${game.display_name}`);
   const versions = game.versions.toSorted((one, other) => (one.create_ts < other.create_ts ? 1 : -1));
+  const shown = is_whole.value ? versions : versions.slice(0, SHOWN_FIRST);
   const before = versionBefore({ game, namespace }, deployments);
   return (
     <>
@@ -33,9 +38,21 @@ export function VersionsPage() {
         <div class="end row">{before !== undefined && may_act.value && <RollBack to={before} />}</div>
       </div>
       <OldLobbies />
-      <Rows items={versions} keyOf={({ version_id }) => version_id} heights={ROW_HEIGHTS} label="Versions">
+      <Rows items={shown} keyOf={({ version_id }) => version_id} heights={ROW_HEIGHTS} label="Versions">
         {(version) => <VersionRow version={version} />}
       </Rows>
+      {shown.length < versions.length && (
+        <div class="row">
+          <button
+            type="button"
+            onClick={() => {
+              is_whole.value = true;
+            }}
+          >
+            All {versions.length} versions
+          </button>
+        </div>
+      )}
       {error && <Notice error={error} />}
       <Deployments of={deployments} />
       <Section title="Builds">
