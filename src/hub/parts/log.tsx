@@ -81,7 +81,8 @@ function Download({ parameters, stream }: { parameters: LogProps['parameters']; 
     act(undefined, async () => {
       const { url } = await post(EXPORT, parameters, { stream });
       const { pathname, search: signature } = new URL(url);
-      location.assign(pathname + signature);
+      // Not by going there: an answer other than the file, such as that the service is away, would replace the page.
+      Object.assign(document.createElement('a'), { href: pathname + signature, download: '' }).click();
     });
   return (
     <button type="button" class="end" disabled={is_busy.value} onClick={() => void download()}>
