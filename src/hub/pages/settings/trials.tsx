@@ -41,8 +41,13 @@ function VerificationTrial() {
   const { is_busy, act } = useAction();
   const modes = Object.keys(gameModesOf(version));
   useEffect(() => {
-    if (version && !(version instanceof Error) && !modes.includes(game_mode.value)) game_mode.value = modes[0] ?? '';
+    if (game_mode.value === '') game_mode.value = modes[0] ?? '';
   }, [version]);
+  const is_read = version !== undefined && !(version instanceof Error);
+  // That of the request stays chosen, so that the form asks for nothing else than it says.
+  const is_missing = is_read && game_mode.value !== '' && !modes.includes(game_mode.value);
+  const mode_options = modes.map((mode): [string, string] => [mode, mode]);
+  if (is_missing) mode_options.push([game_mode.value, `${game_mode.value} (not in the live version)`]);
   const ask = (event: Event) => {
     event.preventDefault();
     void act(undefined, async () => {
@@ -64,7 +69,7 @@ function VerificationTrial() {
       <p>Asks your verification server, as for a player at your address. No seat is taken.</p>
       <div class="row filters">
         <Field label="Request" value={kind} options={KINDS.map((one) => [one, one])} />
-        <Field label="Game mode" value={game_mode} options={modes.map((mode) => [mode, mode])} />
+        <Field label="Game mode" value={game_mode} options={mode_options} />
         <TextField label="Lobby id, for a running lobby" value={lobby_id} />
         <TextField label="Tags as JSON" value={tags} placeholder='{"map": "ice"}' />
       </div>
