@@ -32,15 +32,17 @@ export function TryPage() {
   if (version === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
   if (version instanceof Error) return <Notice error={version} />;
-  if (Object.keys(gameModesOf(version)).length === 0)
-    return <p class="card pad">The live version has no game mode yet.</p>;
   return (
     <>
       <div class="head">
         <h1>Try it</h1>
         <p class="quiet">Bots find seats, connect to the game server by WebSocket, stay for some seconds, and leave.</p>
       </div>
-      <BotsForm version={version} unmounted={unmounted} />
+      {Object.keys(gameModesOf(version)).length === 0 ? (
+        <p class="card pad">The live version has no game mode yet.</p>
+      ) : (
+        <BotsForm version={version} unmounted={unmounted} />
+      )}
       {report.value && <Report of={report.value} />}
     </>
   );
