@@ -13,6 +13,7 @@ import { LobbyPage } from './pages/lobby.tsx';
 import { LogInPage } from './pages/log-in.tsx';
 import { NotFoundPage } from './pages/not-found.tsx';
 import { OperatorPage } from './pages/operator/operator.tsx';
+import { OtherAddressPage } from './pages/other-address.tsx';
 import { OtherSessionPage } from './pages/other-session.tsx';
 import { PersonPage } from './pages/person.tsx';
 import { ReceiptPage } from './pages/receipt.tsx';
@@ -31,6 +32,7 @@ function App() {
   const session = state.value;
   if (session.is === 'unknown') return <Waiting />;
   if (session.is === 'asked') return <OtherSessionPage answer={session.answer} />;
+  if (session.is === 'elsewhere') return <OtherAddressPage />;
   if (session.is === 'out') return <LogInPage reason={session.reason} />;
   if (session.is === 'shared') return <SharedPage key={session.token} />;
   return (

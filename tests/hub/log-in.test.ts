@@ -94,6 +94,15 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     }
   });
 
+  test('at another name of the machine, the page says where the hub is', async () => {
+    await using opened = await chromium.openPage();
+    const { page } = opened;
+    const { port } = new URL(muster.config.public_url);
+    await page.goto(`http://localhost:${port}/hub/tanks`);
+    const link = page.getByRole('link', { name: muster.config.public_url });
+    expect(await link.getAttribute('href')).toBe(`${muster.config.public_url}/hub/tanks`);
+  });
+
   test('a link that is pasted over the address of an open page logs in', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     await using opened = await chromium.openPage();
@@ -235,6 +244,10 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: logging in', () => {
     await other.getByRole('heading', { name: 'Games' }).waitFor();
     await page.getByRole('button', { name: 'Log out' }).click();
     for (const tab of [page, other]) await tab.getByText('Or paste a token of yours').waitFor();
+    // Only where the user did not end it.
+    await other.getByRole('alert').getByText('Your session has ended.').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await page.title()).toBe('Log in · Muster');
     expect(await context.cookies()).toEqual([]);
     await other.reload();
     await other.getByText('Or paste a token of yours').waitFor();

@@ -24,6 +24,8 @@ type SessionState =
   | { is: 'shared'; token: string }
   /** A link logs in someone other than the bearer of this browser's session. */
   | { is: 'asked'; answer(replaces_session: boolean): void }
+  /** The service refuses pages of this address. */
+  | { is: 'elsewhere' }
   | { is: 'out'; reason?: string };
 
 export const state = signal<SessionState>({ is: 'unknown' });
@@ -54,15 +56,18 @@ let shared: string | undefined;
 let client: Client | undefined;
 let is_reviewing = false;
 
-/** Logs in by the link that led here, if one did, and otherwise continues the browser's session. */
-export function startSession(): Promise<void> {
+/**
+ * Logs in by the link that led here, if one did, and otherwise continues the browser's session. If it has none, the page
+ * shows the reason, if one is given.
+ */
+export function startSession(reason?: string): Promise<void> {
   starting.abort();
   starting = new AbortController();
-  started = start(starting.signal);
+  started = start(starting.signal, reason);
   return started;
 }
 
-async function start(until: AbortSignal): Promise<void> {
+async function start(until: AbortSignal, reason: string | undefined): Promise<void> {
   // A share link opens its own page, even in a browser with a session.
   if (location.hash.startsWith(SHARE)) {
     shared = location.hash.slice(SHARE.length);
@@ -84,10 +89,17 @@ async function start(until: AbortSignal): Promise<void> {
   } catch (caught) {
     if (until.aborted) return;
     const error = refused ?? caught;
-    // A browser that has no session yet gets no reason, because nothing has failed.
-    const is_new = error instanceof Refused && error.code === 'HUB_NOT_LOGGED_IN';
-    state.value = is_new || !(error instanceof Error) ? { is: 'out' } : { is: 'out', reason: error.message };
+    state.value = stateAfter(error, reason);
   }
+}
+
+/** Returns the state of a page that could not be logged in. */
+function stateAfter(error: unknown, reason: string | undefined): SessionState {
+  const code = error instanceof Refused ? error.code : undefined;
+  if (code === 'API_CORS_ORIGIN_NOT_ALLOWED') return { is: 'elsewhere' };
+  // A browser that has no session yet gets no reason, because nothing has failed.
+  const shown = code === 'HUB_NOT_LOGGED_IN' || !(error instanceof Error) ? reason : error.message;
+  return { is: 'out', ...(shown !== undefined && { reason: shown }) };
 }
 
 // A link that is pasted over the address of an open page changes only what follows the #, so nothing is loaded.
@@ -100,9 +112,9 @@ tabs.addEventListener('message', async ({ data }: MessageEvent<'in' | 'out'>) =>
   // A page that starts may have asked for its token before the other tab logged in. A start after that has the new one.
   await started;
   const { is } = state.value;
-  if (is === 'shared' || is === 'unknown' || is === 'asked') return;
+  if (is !== 'in' && is !== 'out') return;
   if (is === data && (is === 'out' || (await isSameBearer()))) return;
-  await startSession();
+  await startSession(data === 'out' ? ENDED : undefined);
 });
 
 /** Returns whether the browser's session acts for the same bearer as this page. */
@@ -195,7 +207,7 @@ async function logInByLink(until: AbortSignal): Promise<void> {
     });
   } finally {
     // Once it is answered, the code stays neither in the address nor in the history.
-    if (location.hash === hash) history.replaceState(null, '', location.pathname + location.search);
+    if (location.hash === hash) history.replaceState(history.state, '', location.pathname + location.search);
   }
 }
 
