@@ -178,10 +178,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await members.getByRole('button', { name: 'Invite someone' }).click();
     const link = new URL((await members.getByText('/?invite=').textContent()) ?? '');
     expect(link.origin).toBe(public_url);
+    await as_member.page.getByText('the first person who opens this link').waitFor();
     const invited = await makeGuest(muster.api, other);
     await using as_invited = await chromium.open(link.pathname + link.search, invited.token);
     await as_invited.page.getByRole('button', { name: 'Join' }).click();
     await as_invited.page.getByText('You are a member of').waitFor();
+    expect(as_invited.page.url()).not.toContain('invite');
+    // The link has been used.
+    await members.getByText('/?invite=').waitFor({ state: 'detached' });
     await using as_owner = await chromium.open(settings);
     const { page } = as_owner;
     const listed = page.getByRole('region', { name: 'Members' }).getByRole('listitem');
@@ -190,5 +194,35 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
     await page.getByText('is no longer a member.').waitFor();
     await as_member.page.getByRole('heading', { name: 'There is no such game' }).waitFor();
+  });
+
+  test('someone without a token who is invited becomes a person, keeps the token, and joins', async () => {
+    const other = await makeGame(muster.api, muster.administrator_token);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${other.game_id}`, { token: other.cloud_token });
+    await using as_owner = await chromium.open(`/hub/${its.name_id}/prod/settings`);
+    await as_owner.page.getByRole('button', { name: 'Invite someone' }).click();
+    const link = (await as_owner.page.getByText('/?invite=').textContent()) ?? '';
+    await using visited = await chromium.openPage();
+    const { page, problems } = visited;
+    await page.goto(link);
+    await page.getByRole('heading', { name: 'You are invited to a group' }).waitFor();
+    await takePictures(visited, 'invited');
+    await page.getByLabel('Your name').fill('x'.repeat(100));
+    await page.getByRole('button', { name: 'I am new here' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Your name').fill('Ana');
+    await page.getByRole('button', { name: 'I am new here' }).click();
+    await page.getByRole('heading', { name: 'Keep your token' }).waitFor();
+    const token = (await page.locator('code').first().textContent()) ?? '';
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Join' }).click();
+    await page.getByText('You are a member of').waitFor();
+    await page.getByRole('link', { name: its.display_name }).waitFor();
+    expect(page.url()).toBe(`${muster.config.public_url}/`);
+    await as_owner.page.getByRole('region', { name: 'Members' }).getByText('Ana').waitFor();
+    // The token leads back to the same person.
+    const profile = await muster.api.ok('GET', '/identity/identities/self/profile', { token });
+    expect(profile.identity.display_name).toBe('Ana');
+    expect(problems).toEqual([]);
   });
 });

@@ -1200,6 +1200,22 @@ export interface paths {
     patch?: never;
     trace?: never;
   };
+  '/identity/identities': {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    get?: never;
+    put?: never;
+    post: operations['setUpIdentity'];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
   '/identity/identities/self/profile': {
     parameters: {
       query?: never;
@@ -3109,9 +3125,16 @@ export interface components {
       /** Format: uuid */
       group_id?: string;
     };
-    GetSelfProfileResponse: {
+    SetUpIdentityRequest: {
+      existing_identity_token?: string;
+    };
+    SetUpIdentityResponse: {
+      identity_token: string;
+      /** @description RFC 3339, UTC, with milliseconds. */
+      identity_token_expire_ts: string;
       identity: components['schemas']['IdentityProfile'];
-      watch: components['schemas']['WatchIndex'];
+      /** Format: uuid */
+      game_id: string;
     };
     IdentityProfile: {
       /** Format: uuid */
@@ -3137,6 +3160,10 @@ export interface components {
     };
     IdentityGroup: {
       group: unknown;
+    };
+    GetSelfProfileResponse: {
+      identity: components['schemas']['IdentityProfile'];
+      watch: components['schemas']['WatchIndex'];
     };
     UpdateSelfProfileRequest: {
       display_name?: string;
@@ -7286,6 +7313,72 @@ export interface operations {
            *     }
            */
           'application/json': components['schemas']['ConsumeInviteResponse'];
+        };
+      };
+    };
+  };
+  setUpIdentity: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        /**
+         * @example {
+         *       "existing_identity_token": "usr.eyJ0eXAiOiJKV1Qi…"
+         *     }
+         */
+        'application/json': components['schemas']['SetUpIdentityRequest'];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          /**
+           * @example {
+           *       "identity_token": "usr.eyJ0eXAiOiJKV1Qi…",
+           *       "identity_token_expire_ts": "2026-01-01T12:00:00.000Z",
+           *       "identity": {
+           *         "identity_id": "b2fba692-0fb7-508b-8008-073bc94544cf",
+           *         "display_name": "Crab Arena",
+           *         "account_number": 1234,
+           *         "avatar_url": "https://play.example.com/media/avatar/6f1c…",
+           *         "is_registered": true,
+           *         "external": {
+           *           "profile": "https://play.example.com/hub/~groups/6f1c…",
+           *           "settings": "text"
+           *         },
+           *         "following": true,
+           *         "is_following_me": true,
+           *         "is_mutual_following": true,
+           *         "is_admin": true,
+           *         "follower_count": 1,
+           *         "following_count": 1,
+           *         "join_ts": "2026-01-01T12:00:00.000Z",
+           *         "bio": "We make games about crabs.",
+           *         "linked_accounts": [
+           *           {}
+           *         ],
+           *         "groups": [
+           *           {
+           *             "group": {}
+           *           }
+           *         ],
+           *         "games": [
+           *           {}
+           *         ],
+           *         "awaiting_deletion": true
+           *       },
+           *       "game_id": "fd0d16ad-6de8-5e8c-ac79-36fa1898fe80"
+           *     }
+           */
+          'application/json': components['schemas']['SetUpIdentityResponse'];
         };
       };
     };

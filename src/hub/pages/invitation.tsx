@@ -1,7 +1,8 @@
 import { useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
+import { forgetInvitation } from '../data/invitations.ts';
 import { useReading } from '../data/reading.ts';
-import { search, setFilter } from '../data/router.ts';
+import { search } from '../data/router.ts';
 import { Notice } from '../parts/notice.tsx';
 
 const INVITE = '/group/invites/{group_invite_code}';
@@ -19,11 +20,10 @@ function Question({ code: group_invite_code }: { code: string }) {
   if (failure.value) return <Notice error={failure.value} />;
   if (!read.value) return <p class="quiet">Loading …</p>;
   const { display_name } = read.value.group;
-  const forget = () => setFilter('invite', '');
   const join = () =>
     act(`You are a member of ${display_name}.`, async () => {
       await post(CONSUME, { group_invite_code }, {});
-      forget();
+      forgetInvitation();
     });
   return (
     <section class="card pad stack" aria-label="Invitation">
@@ -33,7 +33,7 @@ function Question({ code: group_invite_code }: { code: string }) {
         <button type="button" class="main" disabled={is_busy.value} onClick={() => void join()}>
           Join
         </button>
-        <button type="button" onClick={forget}>
+        <button type="button" onClick={forgetInvitation}>
           Not now
         </button>
       </div>

@@ -1,10 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { useAction } from '../data/actions.ts';
+import { search } from '../data/router.ts';
 import { logInWith } from '../data/session.ts';
 import { useTitle } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { LogInLayout } from '../parts/log-in-layout.tsx';
 import { Notice } from '../parts/notice.tsx';
+import { Outcome } from '../parts/outcome.tsx';
+import { NewPersonForm } from './new-person.tsx';
 
 /** Says how to log in, to a browser without a session. */
 export function LogInPage({ reason }: { reason?: string | undefined }) {
@@ -24,6 +27,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
   return (
     <LogInLayout>
       {reason !== undefined && <Notice error={{ message: reason }} />}
+      {search.value.has('invite') && <NewPersonForm />}
       <div class="card pad stack">
         <p>Get a link that opens this page logged in. It works once.</p>
         <Copyable text={`muster open --url ${location.origin}`} />
@@ -49,6 +53,7 @@ export function LogInPage({ reason }: { reason?: string | undefined }) {
         </div>
         {failure.value && <Notice error={failure.value} />}
       </form>
+      <Outcome />
     </LogInLayout>
   );
 }

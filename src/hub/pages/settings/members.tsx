@@ -1,13 +1,12 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { useAction } from '../../data/actions.ts';
 import { type Answer, post } from '../../data/api.ts';
 import { bearer } from '../../data/bearer.ts';
-import { hrefOf } from '../../data/router.ts';
-import { callApi } from '../../data/session.ts';
+import { linkOfInvitation } from '../../data/invitations.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copyable.tsx';
 
-const BOOTSTRAP = '/cloud/bootstrap';
 const INVITES = '/group/groups/{group_id}/invites';
 const RESOLVE = '/group/groups/{group_id}/join-request/{identity_id}';
 const LEAVE = '/group/groups/{group_id}/leave';
@@ -24,14 +23,17 @@ export function Members({ group }: { group: Group }) {
   const link = useSignal('');
   const { is_busy, act } = useAction();
   const own_id = bearer.value?.is === 'person' ? bearer.value.identity_id : undefined;
-  if (own_id === undefined) return null;
   const invite = () =>
     act(undefined, async () => {
-      // Where this page is open may lead to nothing elsewhere. Not `get`, which repeats until it is answered.
-      const { origins } = await callApi<Answer<typeof BOOTSTRAP, 'get'>>('GET', BOOTSTRAP);
       const { code } = await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS });
-      link.value = `${origins.hub}${hrefOf({}, { invite: code })}`;
+      link.value = await linkOfInvitation(code, group_id);
     });
+  const member_ids = members.map(({ identity }) => identity.identity_id).join(' ');
+  useEffect(() => {
+    // The invitation was used, or has ended with the access of someone who left.
+    link.value = '';
+  }, [member_ids]);
+  if (own_id === undefined) return null;
   return (
     <section class="stack" aria-label="Members">
       <h2>Members of {display_name}</h2>
@@ -51,7 +53,10 @@ export function Members({ group }: { group: Group }) {
       </div>
       {link.value !== '' && (
         <div class="stack">
-          <p>For a week, the first person who opens this link, logged in here, and joins becomes a member:</p>
+          <p>
+            For a week, the first person who opens this link and joins becomes a member. Someone who has no token yet
+            gets one there:
+          </p>
           <Copyable text={link.value} />
         </div>
       )}
