@@ -1,4 +1,3 @@
-
 const PAUSE_MS = 100;
 const SECOND_MS = 1_000;
 const CLEAR_LINE = '\r\u001b[K';
