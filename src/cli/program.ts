@@ -288,7 +288,7 @@ function addOperating(program: Command): void {
   addCommand(
     program,
     'bots <count>',
-    'lets bots play; fails after a fault or a limit of your address, or if none gets a seat',
+    'lets bots play; fails after a fault or a limit of your address, or without a seat',
   )
     .option('--for <time>', 'how long they play: 30s, 10m', '30s')
     .option('--mode <name>', 'the game mode; by default the first')
