@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { LIVE_FLOWS } from '../../.ci/cli-flows.ts';
 import { createApi } from '../support/api.ts';
 import { type Flow, maskChanging, parseArguments, parseEvents, parseFlows } from '../support/cli-flows.ts';
-import { makeGame } from '../support/game.ts';
 import { ROOM_SOURCE } from '../support/lobbies/room.ts';
 import { COMMAND, makeHome } from '../support/program.ts';
 import { makeProjectFolder } from '../support/project-folder.ts';
@@ -64,7 +63,8 @@ test('the page of the command line: commands that go on show in a terminal what 
   );
   expect(await runIn('deploy', '--message', 'better graphics')).toMatchObject({ exit_code: 0 });
 
-  const linked = await makeGame(muster.api, muster.administrator_token);
+  const { games } = await muster.api.ok('GET', '/cloud/games', { token: muster.administrator_token });
+  const linked = games.find(({ name_id }: { name_id: string }) => name_id === 'tanks');
   const user = { PATH: process.env.PATH ?? '', HOME: home, XDG_CONFIG_HOME: join(home, 'fresh') };
   const loggingIn = openTerminal([...COMMAND, 'login', url], user, { cwd: home });
   await follow(loggingIn, login, {
