@@ -3,6 +3,7 @@ import { render } from 'preact';
 import { bearer, is_administrator, readBearer } from './data/bearer.ts';
 import { keepFocus } from './data/focus.ts';
 import { GROUPS, hub_path, OPERATOR, PEOPLE } from './data/router.ts';
+import { keepScroll } from './data/scroll.ts';
 import { startSession, state } from './data/session.ts';
 import { ChangesPage } from './pages/changes.tsx';
 import { GamePage } from './pages/game.tsx';
@@ -99,5 +100,6 @@ effect(() => {
   return () => session.abort();
 });
 keepFocus();
+keepScroll();
 render(<App />, document.body);
 void startSession();

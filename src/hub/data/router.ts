@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { rememberScroll, scrollToTop } from './scroll.ts';
 
 /**
  * What an address of the hub shows, by the parts of its path. `game` and `namespace` are names. On the page of a share link
@@ -43,9 +44,10 @@ export function hrefOf({ game, namespace, page, id }: HubPath, filters: Record<s
 }
 
 export function goTo(href: string): void {
+  rememberScroll();
   history.pushState(null, '', href);
   address.value = new URL(location.href);
-  scrollTo(0, 0);
+  scrollToTop();
 }
 
 /**
@@ -57,7 +59,7 @@ export function setFilter(name: string, value: string, removed?: string): void {
   if (value === '') url.searchParams.delete(name);
   else url.searchParams.set(name, value);
   if (removed !== undefined) url.searchParams.delete(removed);
-  history.replaceState(null, '', url);
+  history.replaceState(history.state, '', url);
   address.value = url;
 }
 
