@@ -7,9 +7,9 @@ import type { PlacedServer } from './tables.ts';
 
 /** Short, because a server can take all local ports of the machine at once, without which no program connects anywhere. */
 const EVERY_MS = 1_000;
-/** The largest share of time that is spent on searching, unless passes would be more than ten seconds apart. */
+/** The largest share of time that is spent on searching, unless passes would be more than five seconds apart. */
 const SHARE_MAX = 1 / 50;
-const EVERY_MAX_MS = 10_000;
+const EVERY_MAX_MS = 5_000;
 
 interface PortLimitDependencies extends ForcedEndDependencies {
   events: Events;
