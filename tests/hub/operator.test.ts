@@ -169,9 +169,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: operating', () => {
     expect(await page.getByRole('link', { name: 'Operator' }).count()).toBe(0);
     expect(await page.getByRole('region', { name: 'Attention' }).count()).toBe(0);
     await page.goto(`${muster.config.public_url}/hub/~operator`);
-    await page.getByRole('heading', { name: 'There is no such game: ~operator' }).waitFor();
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
     await page.goto(`${muster.config.public_url}/hub/~operator/database`);
-    await page.getByRole('heading', { name: 'There is no such game: ~operator' }).waitFor();
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
   });
 
   test('a game shows lobbies that failed, and who changed what', async () => {

@@ -53,7 +53,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
     onStopped: () => notify(),
     onFailed: (server_id, cause) => failures.reportOnce(server_id, 'collect', cause),
   });
-  const states = new EngineStates({
+  const states: EngineStates = new EngineStates({
     client,
     containers,
     folders,
@@ -65,7 +65,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
 
   const failures = new EngineFailures({ folders, states, onFailed: options.onFailed });
   const readFacts = async () => (facts ??= await readEngineFacts(client));
-  const starts = new EngineStarts({
+  const starts: EngineStarts = new EngineStarts({
     ...options,
     folders,
     containers,
