@@ -4,6 +4,7 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { createCrashes } from './crashes/crashes.ts';
+import { selectLastLines } from './logs/last-lines.ts';
 import { createLogReading } from './logs/log-reading.ts';
 import type { Logs } from './logs/logs.ts';
 import { createServerRows } from './rows.ts';
@@ -44,7 +45,7 @@ export function createServerViews({ database, clock, logs }: ServerViewsDependen
         const { lines } = await logs.lastLines({ server_id, stream });
         return lines.slice(-LAST_LINES_MAX).map((line) => ({ stream, ...line }));
       });
-      return { row, lines: (await Promise.all(lines_by_stream)).flat() };
+      return { row, lines: selectLastLines(await Promise.all(lines_by_stream), LAST_LINES_MAX) };
     },
   };
 

@@ -191,7 +191,9 @@ export const ServerEndAnswer = Type.Object({
         exit_signal: Type.Optional(Type.String()),
         last_lines: Type.Array(
           Type.Object({ stream: LogStream, ts: Timestamp, text: Type.String() }, { title: 'LastLine' }),
-          { description: `The last ${LAST_LINES_MAX} lines of its log, by time.` },
+          {
+            description: `The last ${LAST_LINES_MAX} lines of its log, by time; half of them of each stream, if both have as many.`,
+          },
         ),
       },
       { title: 'ServerEnd', description: 'Absent until the server has ended.' },
@@ -321,14 +323,13 @@ function toTextLine({ number, bytes, ts }: LogLines['lines'][number]): Static<ty
 /** Returns how a server ended, with the last lines of its streams. */
 export function toServerEnd({ row, lines }: ServerWithEnd): Static<typeof ServerEndAnswer> {
   if (row.ended_at === null) return {};
-  const last = lines.toSorted((one, other) => one.ts.getTime() - other.ts.getTime()).slice(-LAST_LINES_MAX);
   return {
     end: {
       has_crashed: hasCrashed(row),
       summary: `The server ${describeEnd(row)}.`,
       ...(row.exit_code === null ? {} : { exit_code: row.exit_code }),
       ...(row.exit_signal === null ? {} : { exit_signal: row.exit_signal }),
-      last_lines: last.map(({ stream, bytes, ts }) => ({
+      last_lines: lines.map(({ stream, bytes, ts }) => ({
         stream,
         ts: ts.toISOString(),
         text: Buffer.from(bytes).toString().slice(0, LAST_LINE_CHARACTERS_MAX),
@@ -340,6 +341,7 @@ export function toServerEnd({ row, lines }: ServerWithEnd): Static<typeof Server
 /** A server, and the last lines of its log if it has ended. */
 export interface ServerWithEnd {
   row: ServerRow;
+  /** By time. */
   lines: { stream: LogStreamName; bytes: Uint8Array; ts: Date }[];
 }
 

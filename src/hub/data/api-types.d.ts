@@ -2254,7 +2254,7 @@ export interface components {
       summary: string;
       exit_code?: number;
       exit_signal?: string;
-      /** @description The last 20 lines of its log, by time. */
+      /** @description The last 20 lines of its log, by time; half of them of each stream, if both have as many. */
       last_lines: components['schemas']['LastLine'][];
     };
     LastLine: {

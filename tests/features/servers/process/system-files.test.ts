@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { $ } from 'bun';
 import { systemFilesExcept } from '../../../../src/features/servers/runtimes/process/system-files.ts';
-import { IS_ROOT, openTestRuntime, processes } from '../../../support/runtimes/runtimes.ts';
+import { IS_ROOT, openTestRuntime, orderOf, processes } from '../../../support/runtimes/runtimes.ts';
 
 const OTHER_USER_ID = 64_321;
 
@@ -59,4 +60,43 @@ test.skipIf(!IS_ROOT)('files of the system: a server reads those that exist when
   } finally {
     await rm(parent, { recursive: true });
   }
+});
+
+const JAVA_PROGRAM = `
+class Random {
+  public static void main(String[] args) {
+    System.out.println("random " + new java.security.SecureRandom().nextInt(1));
+  }
+}
+`;
+
+test.skipIf(Bun.which('javac') === null)(
+  'files of the system: Java finds its settings, which random numbers need',
+  async () => {
+    await using opened = await openTestRuntime({ name: 'process', open: processes(IS_ROOT) });
+    const order = await orderOf(opened.directory, 'exec java -Xshare:off Random');
+    await writeFile(at('Random.java'), JAVA_PROGRAM);
+    await $`javac -d ${order.build.directory} ${at('Random.java')}`.quiet();
+    expect(await opened.runOnce('', order)).toBe('random 0\n');
+  },
+);
+
+const HAS_MONO = Bun.which('mono') !== null && Bun.which('mcs') !== null;
+const LISTENER = `
+using System.Net;
+using System.Net.Sockets;
+static class Program {
+  static void Main() {
+    var listener = new UdpClient(new IPEndPoint(IPAddress.Loopback, 0));
+    System.Console.WriteLine("listens " + (((IPEndPoint)listener.Client.LocalEndPoint).Port > 0));
+  }
+}
+`;
+
+test.skipIf(!HAS_MONO)('files of the system: Mono finds its settings, which sockets need', async () => {
+  await using opened = await openTestRuntime({ name: 'process', open: processes(IS_ROOT) });
+  const order = await orderOf(opened.directory, 'exec mono listener.exe');
+  await writeFile(at('listener.cs'), LISTENER);
+  await $`mcs -out:${join(order.build.directory, 'listener.exe')} ${at('listener.cs')}`.quiet();
+  expect(await opened.runOnce('', order)).toBe('listens True\n');
 });

@@ -19,17 +19,20 @@ const SYSTEM_FILES = [
   '/sys/devices/system',
   '/sys/fs/cgroup',
   '/sys/kernel/mm',
-  // Names, certificates, libraries and times; but not all of /etc, which may hold secrets of other programs.
+  // Names, certificates, libraries, times, and settings of language runtimes; but not all of /etc, which may hold secrets
+  // of other programs.
   ...[
     'alternatives',
     'ca-certificates',
     'crypto-policies',
+    'dotnet',
     'fonts',
     'gai.conf',
     'group',
     'host.conf',
     'hostname',
     'hosts',
+    'java',
     'ld.so.cache',
     'ld.so.conf',
     'ld.so.conf.d',
@@ -39,6 +42,7 @@ const SYSTEM_FILES = [
     'locale.conf',
     'localtime',
     'mime.types',
+    'mono',
     'nsswitch.conf',
     'os-release',
     'passwd',
@@ -53,6 +57,9 @@ const SYSTEM_FILES = [
   ].map((name) => `/etc/${name}`),
 ];
 
+/** The directories of Debian's packages with settings of Java, which does not start without them. */
+const JAVA_SETTINGS = /^java-\d+-openjdk$/;
+
 /** Devices that programs use. */
 export const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => `/dev/${name}`);
 
@@ -60,8 +67,12 @@ export const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'].map((name) 
  * Returns the files of the system that programs may read, without a directory that is inside of one of them. `files`: by
  * default those that most programs need.
  */
-export function systemFilesExcept(hidden: string, files: readonly string[] = SYSTEM_FILES): string[] {
+export function systemFilesExcept(hidden: string, files = [...SYSTEM_FILES, ...listJavaSettings()]): string[] {
   return [...new Set(files.flatMap(realPathOf))].flatMap((path) => without(path, hidden));
+}
+
+function listJavaSettings(): string[] {
+  return list('/etc').flatMap((name) => (JAVA_SETTINGS.test(name) ? [`/etc/${name}`] : []));
 }
 
 /** Returns where a path leads, because some directories are links to others; nothing if that does not exist. */

@@ -1,0 +1,13 @@
+/**
+ * Returns the last `count` lines of all streams, by time. Each stream has at least its share of them, if it has as many
+ * lines: times of two streams are not exact, and one stream may have written much just before the end.
+ */
+export function selectLastLines<Line extends { ts: Date }>(streams: Line[][], count: number): Line[] {
+  const share = Math.floor(count / streams.length);
+  const shares = streams.flatMap((lines) => lines.slice(-share));
+  const earlier = streams.flatMap((lines) => lines.slice(0, -share)).toSorted(byTime);
+  const left = count - shares.length;
+  return [...(left > 0 ? earlier.slice(-left) : []), ...shares].toSorted(byTime);
+}
+
+const byTime = (one: { ts: Date }, other: { ts: Date }) => one.ts.getTime() - other.ts.getTime();
