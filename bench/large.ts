@@ -18,12 +18,14 @@ const MIB = 1024 ** 2;
 const SITE_BYTES = 1_000_000_000;
 const CHUNK = crypto.getRandomValues(new Uint8Array(65_536));
 const DAY_MS = 24 * 3_600_000;
+/** For statements that write or read tens of thousands of rows. */
+const DEADLINES = { query_ms: 600_000, pool_wait_ms: 2_000, transaction_ms: 600_000 };
 
 await runBench(async (opened) => {
   const home = opened.use(await makeHome({ MUSTER_DEMO: 'off' }));
   const program = await home.start({ command: commandOf('source') });
   const path = join(home.data_directory, 'postgres/socket/.s.PGSQL.5432');
-  const database = opened.use(openDatabase({ path, user: 'muster', database: 'postgres' }, 2));
+  const database = opened.use(openDatabase({ path, user: 'muster', database: 'postgres' }, 1, DEADLINES));
   await measureExport(program, database);
   await measureUpload(program, join(home.data_directory, 'sink'));
 });

@@ -146,6 +146,9 @@ async function measureFlood(program: Program): Promise<Goal> {
   await servers.waitForStart(server_id);
   await Bun.sleep(1_000);
   const flooded = await probe('100 MB/s of output');
+  const { destroyed_at } = await servers.get(server_id);
+  const lines = await servers.linesOf(server_id, 'std_out');
+  if (destroyed_at !== undefined || lines.length === 0) throw new Error('the server did not write until the end');
   await servers.destroy(server_id, '?override_kill_timeout=0');
   report('Reading a server', [calm, flooded]);
   const ratio = percentile(flooded, 0.99) / percentile(calm, 0.99);

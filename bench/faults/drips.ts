@@ -9,8 +9,7 @@ const CHECK_EVERY_MS = 250;
 
 export const drips: Fault = {
   name: 'drips',
-  title:
-    '300 connections of one address send bodies a byte a second, half of them to a route that refuses them at once',
+  title: 'connections of one address send bodies a byte a second, half of them to a route that refuses them at once',
   async run(context) {
     const [count, seconds] = context.is_quick ? [100, 65] : [300, 85];
     const subject = await context.start();
@@ -53,6 +52,7 @@ export const drips: Fault = {
     context.expect(exactly('closed, of those refused at once', count / 2, result.refused));
     context.expect(exactly('closed, of those whose body is waited for', count / 2, result.taken));
     context.note('half of them closed after', result.half_s === undefined ? 'never' : `${result.half_s.toFixed(1)} s`);
+    context.note('connections', String(count));
     context.note('the connections were watched for', `${result.all_s.toFixed(0)} s`);
     context.note('they were answered', result.answers);
     await Bun.sleep(1_000);

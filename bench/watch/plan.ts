@@ -8,7 +8,7 @@ export interface Plan {
   many: number;
   /** Sockets, and polls, that are held at the same time. */
   both: number;
-  /** Turns of Muster, its copy and Bun alone; beside sockets, other servers have one less. */
+  /** Turns of Muster, its copy and Bun alone. With sockets, the other servers have one turn less. */
   repetitions: number;
   paced_s: number;
   saturated_s: number;

@@ -137,7 +137,7 @@ export async function makeHome(
       const { child, pid, output, stop, exited } = spawn(options);
       await waitFor(async () => {
         if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode}: ${output()}`);
-        return output().includes('Muster 0') && (await isReady(url));
+        return /\bMuster \d+\.\d+\.\d+/.test(output()) && (await isReady(url));
       }, 'the program to be ready');
       const token = await Bun.file(join(data_directory, 'administrator-token')).text();
       return { url, api: createApi(url), pid, administrator_token: token.trim(), output, stop, exited };
