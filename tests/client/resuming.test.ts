@@ -98,10 +98,13 @@ describe('client: resumes', () => {
 
   test('after the service was unreachable at first', async () => {
     await proxied.proxy.cut();
-    const client = open();
-    const watcher = watchWith(client, path);
-    // By now it has given up on sockets and polls too.
-    await Bun.sleep(300);
+    let sockets = 0;
+    const openSocket = (...given: Parameters<NonNullable<ClientOptions['openSocket']>>) => {
+      sockets += 1;
+      return new WebSocket(...given);
+    };
+    const watcher = watchWith(open({ openSocket }), path);
+    await waitFor(() => sockets > 3, 'several sockets to fail');
     await proxied.proxy.heal();
     await watcher.next();
     expect(watcher.errors).toEqual([]);
@@ -111,8 +114,8 @@ describe('client: resumes', () => {
     const client = open({ timing: { ...QUICK, ping_after_ms: 100, pong_within_ms: 1_000 } });
     const watcher = watchWith(client, path);
     await watcher.next();
-    // Several pings have been answered by now.
-    await Bun.sleep(500);
+    // Longer than a ping may remain without an answer, so its pings were answered.
+    await Bun.sleep(2_500);
     expect(proxied.proxy.connections).toBe(1);
     proxied.proxy.stall();
     await watcher.next(await change());
@@ -264,7 +267,7 @@ connect({ url, token, onConnection, timing: ${JSON.stringify(QUICK)} }).watch(pa
     await watchWith(client, '/cloud/games').next();
     await proxied.proxy.cut();
     const watcher = watchWith(client, path);
-    await Bun.sleep(500);
+    await waitFor(() => other.events.some(({ event }) => event === 'watch_failed'), 'a read for the watcher to fail');
     expect([watcher.bodies, watcher.errors]).toEqual([[], []]);
     await proxied.proxy.heal();
     await watcher.next(await change());

@@ -159,7 +159,7 @@ describe('limits', () => {
         const validated = await sendWith(`${VERSIONS}/validate`, place, value);
         if (pathsIn(validated).length > 0) wrong.push(`${place.join('.')}: ${describeAnswer(validated)}`);
         const created = await sendWith(VERSIONS, place, value);
-        if (created.status !== 200 && !isOfLater(created)) wrong.push(`${place.join('.')}: ${describeAnswer(created)}`);
+        if (created.status !== 200) wrong.push(`${place.join('.')}: ${describeAnswer(created)}`);
       }
     }
     expect(wrong).toEqual([]);
@@ -210,12 +210,10 @@ function pathsIn({ status, body }: Answer): string[] {
   return body.errors.map(({ path }: { path: string[] }) => path.join('.'));
 }
 
-/** Returns whether a version is refused for a path, with advice, or because it needs a feature of a later release. */
-function isRefused(answer: Answer, path: string): boolean {
-  return isOfLater(answer) || (answer.body.code === 'VALIDATION_ERROR' && answer.body.message.includes(`${path} (`));
+/** Returns whether a version is refused for a path, with advice. */
+function isRefused({ body }: Answer, path: string): boolean {
+  return body.code === 'VALIDATION_ERROR' && body.message.includes(`${path} (`);
 }
-
-const isOfLater = ({ body }: Answer): boolean => body.code === 'FEATURE_DISABLED';
 
 /** Returns the tables that differ. */
 function changes(before: Record<string, string>, after: Record<string, string>): string[] {

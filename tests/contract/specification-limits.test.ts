@@ -120,9 +120,11 @@ describe('kill_timeout of servers: milliseconds; safe default; overridable on DE
   test('has a safe default', async () => {
     const servers = serversOf(muster, game);
     const server_id = await run();
-    const { kill_timeout } = (await servers.get(server_id)).lifecycle;
+    expect((await servers.get(server_id)).lifecycle.kill_timeout).toBe(30_000);
     await servers.destroy(server_id);
-    muster.clock.advance(kill_timeout);
+    await servers.waitForLines(server_id, 2);
+    expect(findProcessesOf(server_id)).not.toEqual([]);
+    muster.clock.advance(30_000);
     expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_signal: 'SIGKILL' });
   });
 

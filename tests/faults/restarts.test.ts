@@ -54,9 +54,11 @@ test(`restarts: ${CHAINS} servers that crash, with ${KILLS} kills of Muster mean
     expect(chain.map(({ restart_of }) => restart_of)).toEqual([null, ...members.slice(0, -1)]);
     expect(chain.map(({ restarted_as }) => restarted_as)).toEqual([...members.slice(1), null]);
     expect(chain.map(({ exit_code }) => exit_code)).toEqual([3, 3, 3, 3]);
+    expect(chain.map(({ start_after }) => start_after !== null)).toEqual([false, true, true, true]);
     for (const { server_id, start_after, started_at } of chain) {
       expect(await linesOf(server_id)).toEqual(['run']);
-      if (start_after && started_at) expect(started_at.getTime()).toBeGreaterThanOrEqual(start_after.getTime());
+      // Of a server that crashed while Muster was killed, the start may not be recorded.
+      if (started_at) expect(started_at.getTime()).toBeGreaterThanOrEqual(Number(start_after));
     }
   }
   expect(all).toHaveLength(CHAINS * (1 + RESTARTS));

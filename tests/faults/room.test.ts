@@ -62,6 +62,7 @@ test('room: a player whose answer to players/connected was lost keeps the seat',
   });
   const player = await enterRoom(await findSeat(program, game));
   expect(forwarder.calls.filter((path) => path === CONNECTED)).toHaveLength(2);
+  expect(forwarder.lostStatus()).toBe(200);
   expect((await listLobbies(game))[0]?.total_player_count).toBe(1);
   // The retry does not make the token valid for a second player.
   await expect(enterRoom({ lobby: player, ports: { game: player }, player })).rejects.toThrow('refuses the player');
@@ -86,6 +87,7 @@ async function listLobbies({ public_token: token }: TestGame) {
 /** Forwards every call to the service, and loses the first answer on one path. */
 function forwardAllButFirstAnswer(lost_path: string) {
   const calls: string[] = [];
+  let lost_status: number | undefined;
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -96,9 +98,14 @@ function forwardAllButFirstAnswer(lost_path: string) {
       const { method, headers } = request;
       const answer = await fetch(program.url + pathname, { method, headers, body: await request.text() });
       if (!is_lost) return new Response(await answer.text(), { status: answer.status });
-      expect(answer.status).toBe(200);
+      lost_status = answer.status;
       return new Response('the answer was lost', { status: 502 });
     },
   });
-  return { url: server.url.origin, calls, [Symbol.asyncDispose]: () => server.stop(true) };
+  return {
+    url: server.url.origin,
+    calls,
+    lostStatus: () => lost_status,
+    [Symbol.asyncDispose]: () => server.stop(true),
+  };
 }

@@ -10,9 +10,11 @@ test('stop: SIGTERM ends the service within half a minute even if its database i
   const program = await home.start();
   const postgres = postgresOf(home.data_directory);
   for (const pid of home.processes()) if (pid !== program.pid) process.kill(pid, 'SIGSTOP');
-  const exit_code = await program.stop('SIGTERM');
-  process.kill(postgres, 'SIGCONT');
+  const began = performance.now();
+  const exit_code = await program.stop('SIGTERM').finally(() => process.kill(postgres, 'SIGCONT'));
   expect(exit_code).toBe(1);
+  // Beyond the half minute: the time that a busy machine may add.
+  expect(performance.now() - began).toBeWithin(25_000, 45_000);
   expect(program.output()).toContain('"event":"service_stopped_late"');
 }, 300_000);
 
