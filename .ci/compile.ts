@@ -27,7 +27,16 @@ export const HERE = `${process.platform}-${process.arch}`;
 
 /** Where `muster-executable.ts` finds it. */
 const LAUNCHER = 'dist/launch.js';
-const PAGES = ['src/features/devices/link-page.html'];
+/** The files and folders that an executable that hosts games carries, besides PostgreSQL. */
+export const CARRIED = [
+  HUB_FOLDER,
+  'drizzle',
+  'examples',
+  'src/client',
+  'docs/openapi.json',
+  'src/features/devices/link-page.html',
+  LAUNCHER,
+];
 
 /** Makes what executables that host games carry and that is not in the repository. */
 export async function makeCarried(): Promise<void> {
@@ -45,18 +54,7 @@ interface CompileOptions {
 
 /** Compiles the executable for a target, after `makeCarried`. Bun gets its own program for other targets from npm. */
 export async function compile({ name, hosts }: Target, { version, outfile }: CompileOptions): Promise<void> {
-  const carried = hosts
-    ? [
-        HUB_FOLDER,
-        'drizzle',
-        'examples',
-        'src/client',
-        'docs/openapi.json',
-        ...PAGES,
-        LAUNCHER,
-        await postgresOf(hosts),
-      ]
-    : [];
+  const carried = hosts ? [...CARRIED, await postgresOf(hosts)] : [];
   const assets = carried.map((path) => `--asset=${path}`);
   const define = `MUSTER_BUILD_VERSION=${JSON.stringify(version)}`;
   // Without a target, Bun copies its own program, which runs on this machine even if it is an old one.

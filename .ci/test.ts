@@ -60,7 +60,8 @@ const MAY_BE_SKIPPED = [
 ];
 
 /**
- * The milliseconds that the longest files take beside the others, on two processors; at full length if that is longer.
+ * The milliseconds that the longest files take while others run, on two processors. Of a file that a short run shortens,
+ * those at full length.
  * `bun test` starts these files first.
  */
 const TIMINGS = join(import.meta.dir, 'test-timings.json');

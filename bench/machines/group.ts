@@ -2,7 +2,7 @@ import { commandOf, makeHome, type Program } from '../../tests/support/program.t
 import { makeNamespace, openArena, type Played, SETTINGS } from '../matchmaker/arena.ts';
 import { settingsOn } from '../second-process.ts';
 
-/** A paused process must not be given up. */
+/** A paused process must not be declared lost. */
 const NEVER_LOST = { MUSTER_MACHINE_LOST_MS: '3600000' };
 
 /** Processes of the service on one embedded PostgreSQL, which the first one runs. */

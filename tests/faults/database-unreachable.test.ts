@@ -32,10 +32,13 @@ const readPort = () => new URL(home.url).port;
 /** Waits until the program answers that it is not ready for this reason. */
 async function waitForReason(program: Launched, reason: string): Promise<void> {
   const { get } = createApi(home.url);
-  await waitFor(async () => {
-    const answer = await get('/health/ready').catch(() => undefined);
-    return answer?.status === 503 && answer.body.metadata?.reasons?.[0]?.message === reason;
-  }, `the program to wait because of "${reason}": ${program.output()}`);
+  await waitFor(
+    async () => {
+      const answer = await get('/health/ready').catch(() => undefined);
+      return answer?.status === 503 && answer.body.metadata?.reasons?.[0]?.message === reason;
+    },
+    () => `the program to wait because of "${reason}": ${program.output()}`,
+  );
 }
 
 /** Returns the reasons for waiting that the program logged, in order. */

@@ -14,7 +14,7 @@ afterAll(() => {
 });
 
 test.skipIf(!IS_FULL_LENGTH)(
-  'a machine whose process was stopped by SIGTERM rests with its servers, is given up when that is over, and can come back',
+  'a machine whose process was stopped by SIGTERM rests with its servers, is declared lost when that is over, and can come back',
   async () => {
     await using group = await openMachineGroup(2, {
       settings: { MUSTER_MACHINE_LOST_MS: String(LOST_MS), MUSTER_MACHINE_REST_MS: String(REST_MS) },

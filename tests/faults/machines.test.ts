@@ -79,7 +79,7 @@ async function loseAndBringBack(group: MachineGroup, lost: GroupMachine, { lose,
   expect((await group.readEnd(again))?.stop_reason).toBeNull();
   expect(await group.faults()).toEqual([]);
   console.log(
-    `elsewhere after ${found_after} s, given up after ${ended_after} s, old server gone after ${gone_after} s`,
+    `elsewhere after ${found_after} s, declared lost after ${ended_after} s, old server gone after ${gone_after} s`,
   );
 }
 
@@ -200,7 +200,7 @@ describeLong('three machines on one database', () => {
   );
 
   test.skipIf(WITHOUT_NETWORK !== undefined)(
-    'the third loses its network: the others go on, and it ends what was given up once it is back',
+    'the third loses its network: the others go on, and it ends what was declared lost once it is back',
     async () => {
       await using network = await openNetwork();
       await using group = await openMachineGroup(3, { networks: [network] });
@@ -217,7 +217,7 @@ async function clockOf(group: MachineGroup, index: number): Promise<number> {
   return Date.parse(response.headers.get('date') ?? '');
 }
 
-/** Checks that no machine was given up, that no game ended, and that finds get seats everywhere. */
+/** Checks that no machine was declared lost, that no game ended, and that finds get seats everywhere. */
 async function expectNothingLost(
   group: MachineGroup,
   before: Awaited<ReturnType<MachineGroup['rows']>>,

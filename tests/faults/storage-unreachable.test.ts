@@ -17,10 +17,13 @@ test('storage unreachable: a start waits for the bucket, logs the reason, and be
   const program = home.launch();
   const api = createApi(home.url);
   const reason = `the object storage cannot be used: the bucket "bucket" at ${endpoint} does not answer (ConnectionRefused)`;
-  await waitFor(async () => {
-    const answer = await api.get('/health/ready').catch(() => undefined);
-    return answer?.status === 503 && answer.body.metadata?.reasons?.[0]?.message === reason;
-  }, `the program to wait for its storage: ${program.output()}`);
+  await waitFor(
+    async () => {
+      const answer = await api.get('/health/ready').catch(() => undefined);
+      return answer?.status === 503 && answer.body.metadata?.reasons?.[0]?.message === reason;
+    },
+    () => `the program to wait for its storage: ${program.output()}`,
+  );
   expect((await api.get('/health/live')).status).toBe(200);
   const refused = await api.get('/matchmaker/regions');
   expect([refused.status, refused.body.code, refused.headers.get('retry-after')]).toEqual([

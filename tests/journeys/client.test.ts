@@ -78,11 +78,14 @@ describe('client: the served file, in a program of', () => {
       let read_until = 0;
       /** Waits for a line after those of earlier waits. */
       const waitForLine = (line: RegExp) =>
-        waitFor(() => {
-          const found = line.exec(output.slice(read_until));
-          if (found) read_until += found.index + found[0].length;
-          return found !== null;
-        }, `${line} in the output ${output}`);
+        waitFor(
+          () => {
+            const found = line.exec(output.slice(read_until));
+            if (found) read_until += found.index + found[0].length;
+            return found !== null;
+          },
+          () => `${line} in the output ${output}`,
+        );
 
       await waitForLine(new RegExp(`^${has_socket} sees .*$`, 'm'));
       const body = { game_modes: ['default'] };

@@ -95,7 +95,7 @@ describe.skipIf(!IS_FULL_LENGTH)('a release', () => {
   );
 });
 
-test('on a system without Linux, commands that run a service say what they need, and all others work', async () => {
+test('on a system without Linux, serve, dev and test say what they need, and commands without a service work', async () => {
   const run = async (...args: string[]) => {
     const command = [process.execPath, '--define', 'process.platform:"darwin"', 'src/main.ts', ...args];
     const { exitCode, stdout, stderr } = await $`${command}`.cwd(ROOT).quiet().nothrow();

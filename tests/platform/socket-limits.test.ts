@@ -3,8 +3,8 @@ import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { openTestDatabase } from '../support/database/database.ts';
 import { openRawSocket } from '../support/network/raw-socket.ts';
 import { waitFor } from '../support/wait.ts';
-import { openSocket, type TestSocket } from '../support/watch/socket.ts';
-import { openSocketApp } from '../support/watch/socket-app.ts';
+import { isError, openSocket, type TestSocket } from '../support/watch/socket.ts';
+import { openSocketApp, pathOfNumber } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
@@ -14,14 +14,12 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => opened.disposeAsync());
 
-const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
-const isError = ({ type }: { type: string }) => type === 'error';
 const waitUntilReady = (socket: TestSocket) => socket.next(({ type }) => type === 'ready');
 
 /** Subscribes to a thing for each number, which is its id. Returns the outcome of each. */
 async function subscribeAll(socket: TestSocket, numbers: number[], prefix = 'number'): Promise<string[]> {
   for (const number of numbers)
-    socket.send({ type: 'subscribe', id: `${number}`, path: pathOf(`${prefix}-${number}`) });
+    socket.send({ type: 'subscribe', id: `${number}`, path: pathOfNumber(`${prefix}-${number}`) });
   const outcomes = () => socket.frames.filter(({ type }) => type === 'subscribed' || type === 'error');
   const before = outcomes().length;
   await waitFor(() => outcomes().length === before + numbers.length, 'an answer to each subscription');
@@ -52,7 +50,7 @@ describe('a socket may watch', () => {
     expect(await subscribeAll(one, [0, 1])).toEqual(['subscribed', 'subscribed']);
     expect(await subscribeAll(two, [0, 1, 2])).toEqual(['subscribed', 'subscribed', 'TOO_MANY_WATCHERS']);
     const seen = await waitFor(() => one.frames.find(({ type }) => type === 'body'), 'a body');
-    const poll = await app.api.get(`${pathOf('number-0')}?watch_index=${seen.body.watch.index}`, token);
+    const poll = await app.api.get(`${pathOfNumber('number-0')}?watch_index=${seen.body.watch.index}`, token);
     expect([poll.status, poll.body.code]).toEqual([429, 'TOO_MANY_WATCHERS']);
     expect(await subscribeAll(other, [0])).toEqual(['subscribed']);
     one.socket.close();
@@ -99,7 +97,7 @@ describe('the number of sockets is limited', () => {
     using three = openSocket(app.url, { token });
     await waitUntilReady(three);
     // Requests of the caller still work.
-    expect((await app.api.get(pathOf('a'), token)).status).toBe(200);
+    expect((await app.api.get(pathOfNumber('a'), token)).status).toBe(200);
   });
 
   test('for each address until the sockets are authenticated', async () => {
@@ -134,13 +132,14 @@ describe('the service keeps nothing', () => {
     await using app = await openSocketApp(address, { watchers_per_caller_max: WATCHERS_MAX });
     const token = await app.issue();
     using steady = openSocket(app.url, { token });
-    const key = await steady.subscribe('it', pathOf('leak'));
+    const key = await steady.subscribe('it', pathOfNumber('leak'));
     const listeners = new Map(app.listeners);
     for (let round = 0; round < 10; round += 1) {
       // As many frames as a client may send at once.
       using socket = openSocket(app.url, { token });
       for (let time = 0; time < 100; time += 1) {
-        const path = time % 3 === 0 ? pathOf('leak') : `/cloud/games/01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0/numbers/leak`;
+        const path =
+          time % 3 === 0 ? pathOfNumber('leak') : `/cloud/games/01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0/numbers/leak`;
         socket.send({ type: 'subscribe', id: `${time}`, path: time % 7 === 0 ? '/nothing' : path });
         socket.send({ type: 'unsubscribe', id: `${time}` });
         if (time % 10 === 0) await socket.next(({ type, id }) => type === 'unsubscribed' && id === `${time}`);
@@ -164,7 +163,7 @@ describe('the service keeps nothing', () => {
     const token = await app.issue();
     for (let round = 0; round < 10; round += 1) {
       const sockets = await Promise.all(upTo(100).map(() => openRawSocket(app.url, token)));
-      for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOf('cut') });
+      for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOfNumber('cut') });
       // Half of them break while they subscribe, the others while they receive.
       if (round % 2 === 0) {
         await waitFor(() => sockets.every(({ texts }) => texts.length >= 3), 'all sockets to receive a body');
@@ -176,7 +175,7 @@ describe('the service keeps nothing', () => {
     expect(app.server.pendingWebSockets).toBe(0);
     await waitFor(() => [...app.listeners.values()].every((count) => count === 1), 'their listeners to be removed');
     const sockets = await Promise.all(upTo(1_000).map(() => openRawSocket(app.url, token)));
-    for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOf('cut') });
+    for (const socket of sockets) socket.send({ type: 'subscribe', id: 'a', path: pathOfNumber('cut') });
     const isAdmitted = ({ texts }: { texts: string[] }) => texts.some((text) => text.includes('"subscribed"'));
     await waitFor(() => sockets.every(isAdmitted), 'all slots to be taken again');
     for (const socket of sockets) socket.cut();

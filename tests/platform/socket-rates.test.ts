@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setSystemTime, test } from 'bun:
 import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { openTestDatabase } from '../support/database/database.ts';
 import { sendRaw } from '../support/network/raw-http.ts';
-import { openSocket } from '../support/watch/socket.ts';
+import { isError, openSocket } from '../support/watch/socket.ts';
 import { openSocketApp } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
@@ -18,7 +18,6 @@ afterAll(async () => {
   await opened.disposeAsync();
 });
 
-const isError = ({ type }: { type: string }) => type === 'error';
 const UPGRADES_MAX = 1_200;
 
 describe('a subscription', () => {

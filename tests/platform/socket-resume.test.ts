@@ -3,7 +3,7 @@ import type { DatabaseAddress } from '../../src/platform/database/database.ts';
 import { openTestDatabase } from '../support/database/database.ts';
 import { waitFor } from '../support/wait.ts';
 import { openSocket } from '../support/watch/socket.ts';
-import { openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
+import { openSocketApp, pathOfNumber, type SocketApp } from '../support/watch/socket-app.ts';
 
 let opened: AsyncDisposableStack;
 let address: DatabaseAddress;
@@ -18,7 +18,6 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();
-const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
 const linesOf = (name: string) => `/matchmaker/lines/${name}`;
 const open = (on = app, its_token = token) => openSocket(on.url, { token: its_token });
 const indexOf = async (path: string): Promise<string> => (await app.api.ok('GET', path, { token })).watch.index;
@@ -40,13 +39,13 @@ interface Body {
 describe('a client resumes with the index of its last body', () => {
   test('from a poll to a socket and from a socket to a poll', async () => {
     const name = newName();
-    const index = await indexOf(pathOf(name));
+    const index = await indexOf(pathOfNumber(name));
     using socket = open();
-    const key = await socket.subscribe('a', pathOf(name), index);
+    const key = await socket.subscribe('a', pathOfNumber(name), index);
     await app.increment(name);
     const body = await socket.body(key);
     expect(socket.frames.filter(({ type }) => type === 'body').map((frame) => frame.body.number)).toEqual([1]);
-    const polling = app.api.ok('GET', `${pathOf(name)}?watch_index=${body.watch.index}`, { token });
+    const polling = app.api.ok('GET', `${pathOfNumber(name)}?watch_index=${body.watch.index}`, { token });
     await app.increment(name);
     expect((await polling).number).toBe(2);
   });
@@ -54,20 +53,20 @@ describe('a client resumes with the index of its last body', () => {
   test('on another process, which sends nothing before the next change', async () => {
     const name = newName();
     await app.increment(name);
-    const index = await indexOf(pathOf(name));
+    const index = await indexOf(pathOfNumber(name));
     await using other = await openSocketApp(address);
     using socket = open(other, await other.issue());
-    await socket.subscribe('a', pathOf(name), index);
+    await socket.subscribe('a', pathOfNumber(name), index);
     await app.increment(name);
     expect((await bodiesUntil(socket, ({ number }) => number === 2)).map(({ number }) => number)).toEqual([2]);
   });
 
   test('and gets only the newest of several states', async () => {
     const name = newName();
-    const index = await indexOf(pathOf(name));
+    const index = await indexOf(pathOfNumber(name));
     await incrementTimes(name, 5);
     using socket = open();
-    await socket.subscribe('a', pathOf(name), index);
+    await socket.subscribe('a', pathOfNumber(name), index);
     expect((await bodiesUntil(socket, ({ number }) => number === 5)).map(({ number }) => number)).toEqual([5]);
   });
 
@@ -87,13 +86,13 @@ describe('a client resumes with the index of its last body', () => {
   test('in the query of the path too; an index in the frame overrides it', async () => {
     const name = newName();
     await app.increment(name);
-    const index = await indexOf(pathOf(name));
+    const index = await indexOf(pathOfNumber(name));
     using socket = open();
-    await socket.subscribe('a', `${pathOf(name)}?watch_index=${index}`);
+    await socket.subscribe('a', `${pathOfNumber(name)}?watch_index=${index}`);
     await app.increment(name);
     expect((await bodiesUntil(socket, ({ number }) => number === 2)).map(({ number }) => number)).toEqual([2]);
     using other = open();
-    await other.subscribe('a', `${pathOf(name)}?watch_index=${index}`, await indexOf(pathOf(name)));
+    await other.subscribe('a', `${pathOfNumber(name)}?watch_index=${index}`, await indexOf(pathOfNumber(name)));
     await app.increment(name);
     expect((await bodiesUntil(other, ({ number }) => number === 3)).map(({ number }) => number)).toEqual([3]);
   });
@@ -110,7 +109,7 @@ describe('an invalid index counts as nothing seen, without effect on other clien
     ['that is garbage', () => '\u0000{"$ne":1}'],
   ];
   const KINDS: [string, (name: string) => string, (body: Body) => number][] = [
-    ['state', pathOf, ({ number }) => number],
+    ['state', pathOfNumber, ({ number }) => number],
     ['log', linesOf, ({ lines }) => (lines.at(-1) ?? -1) + 1],
   ];
   for (const [kind, toPath, numberOf] of KINDS) {
@@ -154,10 +153,10 @@ test('socket: when the service stops, sockets close with 1012, polls are answere
   const its_token = await stopping.issue();
   const name = newName();
   const sockets = Array.from({ length: 20 }, () => open(stopping, its_token));
-  for (const socket of sockets) await socket.body(await socket.subscribe('a', pathOf(name)));
+  for (const socket of sockets) await socket.body(await socket.subscribe('a', pathOfNumber(name)));
   const polled = newName();
-  const { watch } = await stopping.api.ok('GET', pathOf(polled), { token: its_token });
-  const polling = stopping.api.ok('GET', `${pathOf(polled)}?watch_index=${watch.index}`, { token: its_token });
+  const { watch } = await stopping.api.ok('GET', pathOfNumber(polled), { token: its_token });
+  const polling = stopping.api.ok('GET', `${pathOfNumber(polled)}?watch_index=${watch.index}`, { token: its_token });
   await waitFor(() => stopping.listeners.get(`number:${polled}`) === 1, 'the poll to wait');
   stopping.stop();
   for (const socket of sockets) expect((await socket.closed).code).toBe(1012);

@@ -4,7 +4,7 @@ import { IS_FULL_LENGTH } from '../support/full-length.ts';
 import { openRawSocket, type RawSocket } from '../support/network/raw-socket.ts';
 import { waitFor } from '../support/wait.ts';
 import { openSocket } from '../support/watch/socket.ts';
-import { openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
+import { openSocketApp, pathOfNumber, type SocketApp } from '../support/watch/socket-app.ts';
 
 const BODY_BYTES = 1024 ** 2;
 /** The frame around a body, and the frames that are not bodies. */
@@ -22,7 +22,6 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => opened.disposeAsync());
 
-const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
 const openLinesOf = (name: string) => `/matchmaker/open-lines/${name}`;
 const numbersOf = ({ texts }: RawSocket): number[] =>
   texts.filter((text) => text.startsWith('{"type":"body"')).map((text) => JSON.parse(text).body.number);
@@ -32,7 +31,7 @@ const unsentBytes = () => Math.max(0, ...[...app.sockets].map((socket) => socket
 /** Opens a client that reads the first body and then stops reading. */
 async function openSlow(name: string): Promise<RawSocket> {
   const slow = await openRawSocket(app.url, await app.issue());
-  slow.send({ type: 'subscribe', id: 'a', path: pathOf(name) });
+  slow.send({ type: 'subscribe', id: 'a', path: pathOfNumber(name) });
   await waitFor(() => numbersOf(slow).length === 1, 'the first body');
   slow.pause();
   return slow;
@@ -43,7 +42,7 @@ describe('a client that does not read', () => {
     const name = crypto.randomUUID();
     using slow = await openSlow(name);
     using fast = openSocket(app.url, { token: await app.issue() });
-    const key = await fast.subscribe('a', pathOf(name));
+    const key = await fast.subscribe('a', pathOfNumber(name));
     await fast.body(key);
     let unsent_max = 0;
     for (let change = 1; change <= CHANGES; change += 1) {
@@ -69,12 +68,12 @@ describe('a client that does not read', () => {
     const names = Array.from({ length: 8 }, () => crypto.randomUUID());
     using slow = await openSlow(names[0] ?? '');
     for (const [id, name] of names.entries())
-      if (id > 0) slow.send({ type: 'subscribe', id: `${id}`, path: pathOf(name) });
+      if (id > 0) slow.send({ type: 'subscribe', id: `${id}`, path: pathOfNumber(name) });
     let unsent_max = 0;
     for (let change = 1; change <= 5; change += 1) {
       await Promise.all(names.map((name) => app.increment(name)));
       using fast = openSocket(app.url, { token: await app.issue() });
-      for (const [id, name] of names.entries()) await fast.body(await fast.subscribe(`${id}`, pathOf(name)));
+      for (const [id, name] of names.entries()) await fast.body(await fast.subscribe(`${id}`, pathOfNumber(name)));
       unsent_max = Math.max(unsent_max, unsentBytes());
     }
     expect(unsent_max).toBeWithin(1, names.length * (BODY_BYTES + MORE_BYTES));
@@ -138,7 +137,7 @@ describe('a client that does not read', () => {
         expect(change).toBeLessThan(CHANGES);
         await app.increment(name);
         await waitFor(
-          async () => (await app.api.get(pathOf(name), await app.issue())).body.number === change + 1,
+          async () => (await app.api.get(pathOfNumber(name), await app.issue())).body.number === change + 1,
           'the change',
         );
       }

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { openTestDatabase } from '../support/database/database.ts';
 import { waitFor } from '../support/wait.ts';
-import { openSocket, type TestSocket } from '../support/watch/socket.ts';
-import { GAME_ID, openSocketApp, type SocketApp } from '../support/watch/socket-app.ts';
+import { isError, openSocket, type TestSocket } from '../support/watch/socket.ts';
+import { GAME_ID, openSocketApp, pathOfNumber, type SocketApp } from '../support/watch/socket-app.ts';
 
 const MINUTE_MS = 60_000;
 /** Tolerance for clocks that disagree. */
@@ -18,11 +18,9 @@ beforeAll(async () => {
 afterAll(() => opened.disposeAsync());
 
 const newName = () => crypto.randomUUID();
-const pathOf = (name: string) => `/matchmaker/numbers/${name}`;
 const ofGame = (name: string) => `/cloud/games/${GAME_ID}/numbers/${name}`;
 const newCaller = () => ({ kind: 'identity' as const, identity_id: crypto.randomUUID() });
 const isReady = ({ type }: { type: string }) => type === 'ready';
-const isError = ({ type }: { type: string }) => type === 'error';
 const open = (token?: string) => openSocket(app.url, token === undefined ? {} : { token });
 const bodiesOf = ({ frames }: TestSocket) =>
   frames.filter(({ type }) => type === 'body').map(({ body }) => body.number);
@@ -52,14 +50,14 @@ describe('a socket takes its token', () => {
       using socket = connect(await app.issue());
       expect(await socket.next()).toEqual({ type: 'ready', subscriptions_max: 256 });
       expect(socket.socket.protocol).toBe('muster.watch.v1');
-      expect(await socket.subscribe('a', pathOf(newName()))).toBeString();
+      expect(await socket.subscribe('a', pathOfNumber(newName()))).toBeString();
     });
   }
 
   test('from its first frame, before the other frames that it sends at once', async () => {
     using socket = open();
     socket.send({ type: 'authenticate', token: await app.issue() });
-    socket.send({ type: 'subscribe', id: 'a', path: pathOf(newName()) });
+    socket.send({ type: 'subscribe', id: 'a', path: pathOfNumber(newName()) });
     expect((await socket.next()).type).toBe('ready');
     expect((await socket.next()).type).toBe('subscribed');
   });
@@ -69,7 +67,7 @@ describe('a socket takes its token', () => {
     const address = `${app.url.replace('http', 'ws')}/watch?token=${token}&access_token=${token}&authorization=Bearer ${token}`;
     const socket = new WebSocket(address, ['muster.watch.v1']);
     const answer = Promise.withResolvers<string>();
-    socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', id: 'a', path: pathOf(newName()) }));
+    socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', id: 'a', path: pathOfNumber(newName()) }));
     socket.onmessage = ({ data }) => answer.resolve(String(data));
     expect(JSON.parse(await answer.promise).error.code).toBe('API_UNAUTHORIZED');
     socket.close();
@@ -80,7 +78,7 @@ describe('a socket without a token', () => {
   test('may watch no private view, and is closed after 5 s', async () => {
     using socket = open();
     const opened_at = performance.now();
-    socket.send({ type: 'subscribe', id: 'a', path: pathOf(newName()) });
+    socket.send({ type: 'subscribe', id: 'a', path: pathOfNumber(newName()) });
     expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'API_UNAUTHORIZED' } });
     expect(await socket.next(isError)).toMatchObject({ error: { code: 'API_UNAUTHORIZED' } });
     expect(await socket.closed).toEqual({ code: 4401, reason: 'API_UNAUTHORIZED' });
@@ -99,7 +97,7 @@ describe('a socket without a token', () => {
     expect((await socket.next((frame) => frame.body?.number === 1)).key).toBe(key);
     socket.send({ type: 'authenticate', token: await app.issue() });
     await socket.next(isReady);
-    expect(await socket.subscribe('b', pathOf(name))).toBeString();
+    expect(await socket.subscribe('b', pathOfNumber(name))).toBeString();
   }, 300_000);
 });
 
@@ -128,7 +126,7 @@ describe('an invalid token', () => {
   test('in a frame ends all subscriptions and closes the socket', async () => {
     using socket = open(await app.issue());
     const name = newName();
-    const key = await socket.subscribe('a', pathOf(name));
+    const key = await socket.subscribe('a', pathOfNumber(name));
     await socket.body(key);
     socket.send({ type: 'authenticate', token: 'none' });
     expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'TOKEN_INVALID' } });
@@ -137,7 +135,7 @@ describe('an invalid token', () => {
 
   test('may also be that of another caller, because the subscriptions were authorized for the first', async () => {
     using socket = open(await app.issue());
-    await socket.subscribe('a', pathOf(newName()));
+    await socket.subscribe('a', pathOfNumber(newName()));
     socket.send({ type: 'authenticate', token: await app.issue() });
     expect(await socket.next(isError)).toMatchObject({ id: 'a', error: { code: 'WATCH_BAD_FRAME' } });
     expect((await socket.closed).code).toBe(4401);
@@ -150,7 +148,10 @@ describe('when a token expires', () => {
     using socket_of_ann = open(await app.issue(ann, MINUTE_MS));
     using socket_of_bob = open(await app.issue(bob, MINUTE_MS));
     const name = newName();
-    const keys = [await socket_of_ann.subscribe('a', pathOf(name)), await socket_of_bob.subscribe('b', pathOf(name))];
+    const keys = [
+      await socket_of_ann.subscribe('a', pathOfNumber(name)),
+      await socket_of_bob.subscribe('b', pathOfNumber(name)),
+    ];
     expect(keys[0]).toBe(keys[1] ?? '');
     socket_of_ann.send({ type: 'authenticate', token: await app.issue(ann, 60 * MINUTE_MS) });
     await socket_of_ann.next(isReady);
@@ -170,7 +171,7 @@ describe('when a caller loses the right to watch something', () => {
     using socket = open(token);
     const [name, other] = [newName(), newName()];
     await socket.body(await socket.subscribe('a', ofGame(name)));
-    const key = await socket.subscribe('b', pathOf(other));
+    const key = await socket.subscribe('b', pathOfNumber(other));
     await socket.body(key);
     await app.revoke(caller.identity_id, name);
     const { id, error } = await socket.next(isError);
@@ -239,7 +240,7 @@ describe('when a caller loses the right to watch something', () => {
     const name = newName();
     const { index } = (await app.api.ok('GET', ofGame(name), { token })).watch;
     using other = open(await app.issue());
-    await other.body(await other.subscribe('b', pathOf(name)));
+    await other.body(await other.subscribe('b', pathOfNumber(name)));
     const authorizations = app.holdAuthorizations();
     const poll = app.api.get(`${ofGame(name)}?watch_index=${index}`, token);
     await waitFor(() => authorizations.held === 1, 'the authorization to run');
@@ -261,7 +262,7 @@ describe('when a caller loses the right to watch something', () => {
     await socket.next(({ type }) => type === 'unsubscribed');
     authorizations.release();
     await waitFor(() => authorizations.held === 2, 'the rights to be checked again');
-    await socket.subscribe('b', pathOf(newName()));
+    await socket.subscribe('b', pathOfNumber(newName()));
     // The second subscription has a listener of its own.
     await waitFor(
       () => app.listeners.get(`rights:${caller.identity_id}`) === 1,

@@ -3,7 +3,7 @@ import { makeGame, type TestGame } from '../support/game.ts';
 import { sendRaw } from '../support/network/raw-http.ts';
 import { showSite, uploadSite } from '../support/site.ts';
 import { shareService } from '../support/suite.ts';
-import { openSocket } from '../support/watch/socket.ts';
+import { isError, openSocket } from '../support/watch/socket.ts';
 
 const UPGRADE: Record<string, string> = {
   connection: 'Upgrade',
@@ -23,7 +23,6 @@ beforeAll(async () => {
   await showSite(muster.api, game, { site_id: await uploadSite(muster.api, game, { 'index.html': 'hello' }) });
 });
 
-const isError = ({ type }: { type: string }) => type === 'error';
 const open = (options: Parameters<typeof openSocket>[1]) => openSocket(muster.config.public_url, options);
 
 /** Sends an upgrade, and returns the raw answer. */

@@ -5,10 +5,10 @@ import { decode, encode } from 'dns-packet';
 import { sql } from 'drizzle-orm';
 import { createReservedHosts } from '../../../src/features/namespaces/domain-rules.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
-import type { Answer } from '../../support/api.ts';
 import { type NameServer, openNameServer } from '../../support/network/name-server.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { makeShownSite, type ShownSite } from '../../support/site-visits.ts';
+import { outcomeOf } from '../../support/suite.ts';
 import { waitFor } from '../../support/wait.ts';
 
 /** Published TXT records, by name. */
@@ -37,7 +37,6 @@ const makeSite = () => makeShownSite(opened, { 'index.html': crypto.randomUUID()
 const localUrl = () => opened.config.local_url;
 const add = (to: ShownSite, domain: string, { local_url } = opened.config) =>
   opened.api.call('POST', `${local_url}${to.namespace}/domains`, { token: to.cloud_token, body: { domain } });
-const codeOf = ({ status, body }: Answer) => (status === 200 ? '200' : `${status} ${body.code}`);
 const prove = (domain: string, namespace_id: string) =>
   records.set(`_muster.${domain}`, ['other text', `muster-namespace=${namespace_id}`]);
 /** Returns what a domain shows: the site, or the API. */
@@ -72,7 +71,7 @@ describe("domains: the service's own names cannot be added, not even if the oper
   for (const domain of OWN) {
     test(domain, async () => {
       prove(domain.toLowerCase(), site.namespace_id);
-      expect(codeOf(await add(site, domain))).toBe('400 CDN_INVALID_DOMAIN');
+      expect(outcomeOf(await add(site, domain))).toBe('400 CDN_INVALID_DOMAIN');
     });
   }
 
@@ -111,7 +110,7 @@ describe("domains: the service's own names cannot be added, not even if the oper
       headers: { origin: 'https://api.example.net' },
       body: { game_modes: ['default'] },
     });
-    expect(codeOf(find)).toBe('401 API_UNAUTHORIZED');
+    expect(outcomeOf(find)).toBe('401 API_UNAUTHORIZED');
   });
 });
 
@@ -119,31 +118,31 @@ describe('domains: a proof by DNS', () => {
   test('is required: without it a domain is refused with the record to add', async () => {
     const refused = await add(site, 'mine.example.org');
     const record = { name: '_muster.mine.example.org', type: 'TXT', value: `muster-namespace=${site.namespace_id}` };
-    expect(codeOf(refused)).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+    expect(outcomeOf(refused)).toBe('400 CDN_DOMAIN_NOT_PROVEN');
     expect(refused.body.metadata).toEqual({ record });
     expect(refused.body.message).toContain(`${record.name} of type TXT with the text ${record.value}`);
     expect([await show('mine.example.org'), await domainsOf(site)]).not.toContain('mine.example.org');
 
     prove('mine.example.org', other.namespace_id);
-    expect(codeOf(await add(site, 'mine.example.org'))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+    expect(outcomeOf(await add(site, 'mine.example.org'))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
 
     records.set(record.name, [record.value]);
-    expect(codeOf(await add(site, 'Mine.example.org'))).toBe('200');
+    expect(outcomeOf(await add(site, 'Mine.example.org'))).toBe('200');
     expect(await show('mine.example.org')).toBe(await indexOf(site));
     // Once the domain is added, DNS is not asked again.
     records.clear();
-    expect(codeOf(await add(site, 'mine.example.org'))).toBe('200');
+    expect(outcomeOf(await add(site, 'mine.example.org'))).toBe('200');
   });
 
   test('is the only way to take over the domain of another namespace', async () => {
     await addUnproven('old.free.example', other);
     const refused = await add(site, 'old.free.example');
-    expect(codeOf(refused)).toBe('400 CLOUD_HOSTNAME_TAKEN');
+    expect(outcomeOf(refused)).toBe('400 CLOUD_HOSTNAME_TAKEN');
     expect(refused.body.metadata.record.name).toBe('_muster.old.free.example');
     expect(await show('old.free.example')).toBe(await indexOf(other));
 
     prove('old.free.example', site.namespace_id);
-    expect(codeOf(await add(site, 'old.free.example'))).toBe('200');
+    expect(outcomeOf(await add(site, 'old.free.example'))).toBe('200');
     expect(await show('old.free.example')).toBe(await indexOf(site));
     expect([await domainsOf(site), await domainsOf(other)].map((of) => of.includes('old.free.example'))).toEqual([
       true,
@@ -183,7 +182,7 @@ describe('domains: a proof by DNS', () => {
     {
       await using deaf = await openTestService(settings, { database_of: opened });
       const answer = await add(site, 'quiet.example.org', deaf.config);
-      expect(codeOf(answer)).toBe('503 CDN_DOMAIN_NOT_CHECKED');
+      expect(outcomeOf(answer)).toBe('503 CDN_DOMAIN_NOT_CHECKED');
       expect(answer.headers.get('retry-after')).not.toBeNull();
     }
     silent.close();
@@ -216,9 +215,9 @@ describe('domains: a proof by DNS', () => {
         add(site, `d${number}.silent.example.org`, service.config),
       );
       await waitFor(() => questions.size === 4, 'the lookups of the first game');
-      expect(codeOf(await add(other, 'quick.example.org', service.config))).toBe('200');
+      expect(outcomeOf(await add(other, 'quick.example.org', service.config))).toBe('200');
       expect(questions.size).toBe(5);
-      const codes = new Set((await Promise.all(waiting)).map(codeOf));
+      const codes = new Set((await Promise.all(waiting)).map(outcomeOf));
       expect([...codes]).toEqual(['503 CDN_DOMAIN_NOT_CHECKED']);
     }
     answering.close();
@@ -228,11 +227,11 @@ describe('domains: a proof by DNS', () => {
 describe('domains: allowed by the operator', () => {
   test('a domain needs no proof and belongs to the first namespace that adds it', async () => {
     for (const domain of ['a.free.example', 'b.c.free.example', 'once.example']) {
-      expect(codeOf(await add(site, domain))).toBe('200');
-      expect(codeOf(await add(other, domain))).toBe('400 CLOUD_HOSTNAME_TAKEN');
+      expect(outcomeOf(await add(site, domain))).toBe('200');
+      expect(outcomeOf(await add(other, domain))).toBe('400 CLOUD_HOSTNAME_TAKEN');
     }
     for (const domain of ['free.example', 'notfree.example', 'x.once.example']) {
-      expect(codeOf(await add(site, domain))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+      expect(outcomeOf(await add(site, domain))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
     }
   });
 
@@ -243,8 +242,8 @@ describe('domains: allowed by the operator', () => {
       MUSTER_DOMAINS_ALLOW: `given.example.org=${site.namespace_id.toUpperCase()}, *.given.example=${site.namespace_id}`,
     };
     await using giving = await openTestService(settings, { database_of: opened });
-    expect(codeOf(await add(other, 'x.given.example', giving.config))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
-    expect(codeOf(await add(site, 'given.example.org', giving.config))).toBe('200');
+    expect(outcomeOf(await add(other, 'x.given.example', giving.config))).toBe('400 CDN_DOMAIN_NOT_PROVEN');
+    expect(outcomeOf(await add(site, 'given.example.org', giving.config))).toBe('200');
     expect(await show('given.example.org')).toBe(await indexOf(site));
   });
 });

@@ -109,7 +109,7 @@ test.each(['kill', 'observe'] as const)(
 test('ending: a leftover that its machine fails to kill delays no other', async () => {
   const { rows, stuck_id, others, ending, idsIn } = await makeEnding('kill');
   const leftovers = rows.map(({ server_id }) => ({ server_id, identity: undefined }));
-  // It rejects, so that a machine that was given up takes no work before its servers have ended.
+  // It rejects, so that a machine that was declared lost takes no work before its servers have ended.
   await expect(ending.endLeftovers(leftovers)).rejects.toThrow();
   expect(idsIn('server_step_failed')).toEqual([stuck_id]);
   expect(idsIn('server_leftover_removed').toSorted()).toEqual(others.toSorted());

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
+import { createOutbound } from '../../../src/platform/outbound/outbound.ts';
 import { answerText, answerWith, listenAt, onRequest } from '../../support/network/listener.ts';
-import { rejectionOf } from '../../support/refusal.ts';
+import { kindOf } from '../../support/outbound-failures.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 20_000, answer_bytes_max: 0 };
 const LIMITS = { in_all: 8, of_account: 4, to_target: 2, break_ms: 300, slow_ms: 2_000 };
 const open = (bulkhead_limits = LIMITS) => createOutbound({ allowed_private: ['127.0.0.1'], bulkhead_limits });
-const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 /** Returns the statuses of the answers. */
 const statusesOf = async (sent: Promise<{ status: number }>[]) => (await Promise.all(sent)).map(({ status }) => status);
 const addressOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/`;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { isPublicAddress, toBareHost } from '../../../src/platform/outbound/addresses.ts';
-import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
+import { createOutbound, type OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
 import { answerText, answerWith, type Listener, listenAt } from '../../support/network/listener.ts';
 import { openNameServer } from '../../support/network/name-server.ts';
-import { rejectionOf } from '../../support/refusal.ts';
+import { kindOf } from '../../support/outbound-failures.ts';
 
 // Reachable only from this machine: a listener on each loopback address, with the same port. No request may reach it.
 let trap: Listener;
@@ -20,7 +20,6 @@ afterAll(async () => {
 });
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };
-const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 /** Resolves names only by the test's name server. */
 const open = (resolve: (host: string) => Promise<string[]>, allowed_private: string[] = []) =>
   createOutbound({ allowed_private, resolve });

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createServer, type TLSSocket } from 'node:tls';
-import { createOutbound, OutboundFailure } from '../../../src/platform/outbound/outbound.ts';
+import { createOutbound } from '../../../src/platform/outbound/outbound.ts';
 import { AUTHORITY, CERTIFICATE, CERTIFICATE_KEY } from '../../support/certificates.ts';
 import { answerText, answerWith, listenAt } from '../../support/network/listener.ts';
-import { rejectionOf } from '../../support/refusal.ts';
+import { kindOf } from '../../support/outbound-failures.ts';
 
 const REQUEST = { headers: {}, body: '{}', timeout_ms: 10_000, answer_bytes_max: 0 };
 const requests: { server_name: TLSSocket['servername']; received: string }[] = [];
@@ -29,7 +29,6 @@ const outbound = createOutbound({
   resolve: async () => ['127.0.0.2'],
   certificate_authorities: AUTHORITY,
 });
-const kindOf = async (sent: Promise<unknown>) => (await rejectionOf(OutboundFailure, sent)).kind;
 
 describe('outbound over https', () => {
   test('connects to the checked address and verifies the certificate for the name', async () => {

@@ -74,6 +74,8 @@ export interface SocketAppOptions {
 const NUMBER = Type.Object({ number: Type.Integer(), filling: Type.String() });
 const LINES = Type.Object({ lines: Type.Array(Type.Integer()) });
 const LINES_MAX = 256;
+/** Returns the path of a number that can be watched. */
+export const pathOfNumber = (name: string): string => `/matchmaker/numbers/${name}`;
 export const GAME_ID = '01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0';
 
 const numberOf = async ({ queries }: Database, name: string): Promise<number> => {

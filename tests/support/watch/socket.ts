@@ -26,6 +26,9 @@ interface SocketOptions {
   tls?: { rejectUnauthorized: boolean };
 }
 
+/** Returns whether a frame is an error. */
+export const isError = ({ type }: Frame): boolean => type === 'error';
+
 /** Opens a WebSocket as a client does that knows only the protocol. */
 export function openSocket(base_url: string, { token, protocols, headers, tls }: SocketOptions = {}): TestSocket {
   const offered = protocols ?? ['muster.watch.v1', ...(token === undefined ? [] : [`bearer.${token}`])];

@@ -10,7 +10,7 @@ import { shareService } from '../../../support/suite.ts';
 
 const muster = shareService();
 
-describe('what machines that were given up left in a cluster', () => {
+describe('what machines that were declared lost left in a cluster', () => {
   let game: TestGame;
   let build_id: string;
   beforeAll(async () => {

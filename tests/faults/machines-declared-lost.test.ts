@@ -7,7 +7,7 @@ import { waitFor } from '../support/wait.ts';
 
 const MOMENTS = 200;
 const LOST_AFTER_MS = 1_000;
-/** A pause ends at most this long before or after the moment at which its machine is given up. */
+/** A pause ends at most this long before or after the moment at which its machine is declared lost. */
 const AROUND_MS = 150;
 const CLIENTS = 4;
 const FIND_WITHIN_MS = 3_000;
@@ -19,11 +19,13 @@ const seed = Number(process.env.MUSTER_TEST_SEED ?? crypto.getRandomValues(new U
 
 afterAll(() => {
   if (!IS_FULL_LENGTH)
-    console.log('Not tried, because only a run at full length tries it: machines at the moment of detector.');
+    console.log(
+      'Not tried, because only a run at full length tries it: machines at the moment at which they are declared lost.',
+    );
 });
 
 test.skipIf(!IS_FULL_LENGTH)(
-  `three processes: a paused machine continues at the moment at which it would be given up, ${MOMENTS} times: it is kept, or given up once, and nothing has two owners`,
+  `three processes: a paused machine continues at the moment at which it would be declared lost, ${MOMENTS} times: it is kept, or declared lost once, and nothing has two owners`,
   async () => {
     console.log(`seed ${seed} (MUSTER_TEST_SEED)`);
     const chance = openChance(seed, 0);
@@ -50,7 +52,7 @@ test.skipIf(!IS_FULL_LENGTH)(
       }
     });
 
-    /** Pauses a machine until about the moment at which it is given up. Returns whether it was. */
+    /** Pauses a machine until about the moment at which it is declared lost. Returns whether it was. */
     async function pause(machine: GroupMachine): Promise<boolean> {
       const { machine_id, program } = machine;
       const before = (await group.rows()).get(machine_id);
@@ -70,22 +72,22 @@ test.skipIf(!IS_FULL_LENGTH)(
       return after.holder !== before?.holder;
     }
 
-    let given_up = 0;
+    let declared_lost = 0;
     for (let moment = 0; moment < MOMENTS; ) {
       // Two of three are declared lost by one, one of three by two.
       const paused = machines.toSpliced(chance.below(machines.length), 1).slice(0, 1 + (moment % 2));
       const outcomes = await Promise.all(paused.map(pause));
-      given_up += outcomes.filter(Boolean).length;
+      declared_lost += outcomes.filter(Boolean).length;
       moment += paused.length;
       expect(await group.faults()).toEqual([]);
     }
     is_over = true;
     await Promise.all(finding);
-    console.log(`${given_up} of ${MOMENTS} times given up; ${seats} seats meanwhile`);
-    expect(given_up).toBeGreaterThan(0);
-    expect(given_up).toBeLessThan(MOMENTS);
+    console.log(`${declared_lost} of ${MOMENTS} times declared lost; ${seats} seats meanwhile`);
+    expect(declared_lost).toBeGreaterThan(0);
+    expect(declared_lost).toBeLessThan(MOMENTS);
     expect(seats).toBeGreaterThan(0);
-    // Nothing is left of what was given up, and nothing of what runs is missing.
+    // Nothing is left of what was declared lost, and nothing of what runs is missing.
     await waitFor(async () => {
       const [running, recorded] = [group.listOnDisk(), await group.listRecorded()];
       return running.toSorted().join() === recorded.toSorted().join();
