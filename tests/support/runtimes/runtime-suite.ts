@@ -13,7 +13,7 @@ const PIECE = { bytes_max: 1_024, backlog_bytes_max: 1024 ** 2 };
 
 /** Describes what holds for every runtime. */
 export function describeRuntime(kind: RuntimeKind): void {
-  describe(`the runtime "${kind.name}": a server`, () => {
+  describe.skipIf(kind.reason_without !== undefined)(`the runtime "${kind.name}": a server`, () => {
     let opened: TestRuntime;
     beforeAll(async () => {
       opened = await openTestRuntime(kind);

@@ -29,6 +29,8 @@ const OUTPUT_BYTES_MAX = 1024 ** 2;
 /** A kind of runtime, as it is opened over a directory. */
 export interface RuntimeKind {
   name: string;
+  /** Why this machine cannot try it. */
+  reason_without?: string | undefined;
   open(directory: string): Promise<Runtime>;
   /** Makes a build that runs a shell script. By default an archive. */
   makeBuild?(directory: string, script: string): Promise<UnpackedBuild>;
@@ -68,6 +70,7 @@ const API_URL = 'http://127.0.0.1:8080';
 /** Containers, by an OCI runtime of this machine. */
 export const CONTAINER_RUNTIME: RuntimeKind = {
   name: 'container',
+  reason_without: WITHOUT_CONTAINERS,
   open: (directory) => openContainers(directory, { host: HOST, api_url: API_URL }),
   makeBuild: makeImage,
 };
@@ -82,7 +85,7 @@ export const COMBINED_RUNTIME: RuntimeKind = {
 /** All runtimes. The last one answers like an engine on another machine. */
 export const RUNTIMES: RuntimeKind[] = [
   ...PROCESS_RUNTIMES,
-  ...(WITHOUT_CONTAINERS === undefined ? [CONTAINER_RUNTIME] : []),
+  CONTAINER_RUNTIME,
   { name: 'slow', open: async (directory) => createSlowRuntime(await OWN_USER.open(directory)) },
 ];
 
