@@ -178,6 +178,19 @@ describe('the house is tidy', () => {
     expect(names.filter((name) => !paths.some((path) => path.endsWith(`/${name}`)))).toEqual([]);
   });
 
+  test('every function that the invariants of docs/architecture.md name is in the file or class that they name', () => {
+    const [, section = ''] = read('docs/architecture.md').split('\n## Invariants\n');
+    const [invariants = ''] = section.split('\n## ');
+    const named = [...invariants.matchAll(/`(?:[\w-]+\/)*([\w-]+)\.(\w+)`/g)].filter(([, , name]) => name !== 'ts');
+    expect(named.length).toBeGreaterThan(25);
+    const isThere = (owner = '', name = '') =>
+      sources.some((path) => {
+        const is_owner = basename(path, '.ts') === owner || new RegExp(`\\b(class|const) ${owner}\\b`).test(read(path));
+        return is_owner && new RegExp(`\\b${name}\\b`).test(read(path));
+      });
+    expect(named.filter(([, owner, name]) => !isThere(owner, name)).map(([text]) => text)).toEqual([]);
+  });
+
   test('docs/files.md names every folder of src/features and src/platform', () => {
     const page = read('docs/files.md');
     const folders = sources.flatMap((path) => path.match(/^src\/(?:features|platform)\/(.+\/)/)?.[1] ?? []);
