@@ -13,6 +13,7 @@ import { openTestDatabase } from '../support/database/database.ts';
 import { openDatabaseProxy } from '../support/network/database-proxy.ts';
 import { rejectionOf } from '../support/refusal.ts';
 import { waitFor } from '../support/wait.ts';
+import { createNumbers } from '../support/watch/numbers.ts';
 import { answerOfState, openWatchingNode, type WatchingNode, watchNumbers } from '../support/watch/watching.ts';
 
 let opened: AsyncDisposableStack;
@@ -285,9 +286,7 @@ describe('feed.observe', () => {
     const feed = opened.use(await openFeed(silent, { emit() {} }, 60_000));
     const limits = { watch_hold_ms: 60_000, watchers_max: 10, watchers_per_caller_max: 10 };
     const node = { database, watch: await openWatch(database.queries, feed, limits) };
-    await database.queries.execute(
-      sql`create table if not exists numbers (name text primary key, number int not null)`,
-    );
+    await createNumbers(database.queries);
     const numbers = watchNumbers(node);
     const cached = createWatchedCache({
       feed,

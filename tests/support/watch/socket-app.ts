@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import type { Server, ServerWebSocket } from 'bun';
-import { sql } from 'drizzle-orm';
-import { type Database, type DatabaseAddress, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
+import { type Database, type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { createAddresses } from '../../../src/platform/http/addresses.ts';
@@ -25,6 +24,7 @@ import { type Api, createApi } from '../api.ts';
 import { createTestClock } from '../clock.ts';
 import { NO_AUDIT, NO_GATEWAY } from '../http-app.ts';
 import { makeTokenMaker } from '../token-maker.ts';
+import { createNumbers, increaseNumber, readNumber } from './numbers.ts';
 
 /** The WebSocket channel of a service whose views are numbers, each with a name. */
 export interface SocketApp extends AsyncDisposable {
@@ -78,18 +78,13 @@ const LINES_MAX = 256;
 export const pathOfNumber = (name: string): string => `/matchmaker/numbers/${name}`;
 export const GAME_ID = '01a1fd9a-cb99-73a7-8820-17ad6d1ab0a0';
 
-const numberOf = async ({ queries }: Database, name: string): Promise<number> => {
-  const [row] = await queries.execute<{ number: number }>(sql`select number from numbers where name = ${name}`);
-  return row?.number ?? 0;
-};
-
 /** Opens the channel of one process. Several on one database are like several processes. */
 export async function openSocketApp(address: DatabaseAddress, options: SocketAppOptions = {}): Promise<SocketApp> {
   const { sockets_max = 20_000, sockets_per_caller_max = 2_000, filling: filling_length = 0 } = options;
   const { watchers_max = 20_000, watchers_per_caller_max = 2_000 } = options;
   await using opened = new AsyncDisposableStack();
   const database = opened.use(openDatabase(address, 4));
-  await database.queries.execute(sql`create table if not exists numbers (name text primary key, number int not null)`);
+  await createNumbers(database.queries);
   const logged: ServiceEvent[] = [];
   const events = { emit: (event: ServiceEvent) => void logged.push(event) };
   const inner_feed = opened.use(await openFeed(database, events));
@@ -117,15 +112,18 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
   });
 
   const filling = 'x'.repeat(filling_length);
-  const numbers = { topics: (name: string) => [`number:${name}`], read: (name: string) => numberOf(database, name) };
+  const numbers = {
+    topics: (name: string) => [`number:${name}`],
+    read: (name: string) => readNumber(database.queries, name),
+  };
   /** A log with as many lines as the number. */
   const lines = {
     topics: numbers.topics,
     async last(name: string) {
-      return lines.from(name, Math.max(0, (await numberOf(database, name)) - LINES_MAX));
+      return lines.from(name, Math.max(0, (await readNumber(database.queries, name)) - LINES_MAX));
     },
     async from(name: string, number: number) {
-      const end = await numberOf(database, name);
+      const end = await readNumber(database.queries, name);
       const content = Array.from(
         { length: Math.max(0, Math.min(end - number, LINES_MAX)) },
         (_, line) => number + line,
@@ -247,13 +245,13 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     server: server as Server<WatchSocket>,
     sockets,
     listeners,
-    increment: (name) => database.transact((tx) => incrementNumber(tx, name)),
-    incrementBy: (name, by) => database.transact((tx) => incrementNumber(tx, name, by)),
+    increment: (name) => database.transact((tx) => increaseNumber(tx, name)),
+    incrementBy: (name, by) => database.transact((tx) => increaseNumber(tx, name, by)),
     async revoke(identity_id, name) {
       revoked.add(identity_id);
       await database.transact(async (tx) => {
         await touch(tx, [`rights:${identity_id}`]);
-        await incrementNumber(tx, name);
+        await increaseNumber(tx, name);
       });
     },
     touchRights: (identity_id) => database.transact(async (tx) => void (await touch(tx, [`rights:${identity_id}`]))),
@@ -284,10 +282,4 @@ export async function openSocketApp(address: DatabaseAddress, options: SocketApp
     stop,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
-}
-
-async function incrementNumber(tx: Tx, name: string, by = 1): Promise<void> {
-  await touch(tx, [`number:${name}`]);
-  await tx.execute(sql`
-    insert into numbers values (${name}, ${by}) on conflict (name) do update set number = numbers.number + ${by}`);
 }

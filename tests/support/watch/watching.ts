@@ -1,8 +1,6 @@
-import { sql } from 'drizzle-orm';
 import { type Database, type DatabaseAddress, openDatabase } from '../../../src/platform/database/database.ts';
 import type { ServiceEvent } from '../../../src/platform/events.ts';
 import { type Feed, openFeed } from '../../../src/platform/watch/feed.ts';
-import { touch } from '../../../src/platform/watch/versions.ts';
 import {
   type AppendOnlyLog,
   type View,
@@ -11,6 +9,7 @@ import {
   watchState,
 } from '../../../src/platform/watch/views.ts';
 import { openWatch, type Watch } from '../../../src/platform/watch/watch.ts';
+import { createNumbers, increaseNumber, readNumber } from './numbers.ts';
 
 /** The parts of a process for watching. */
 export interface WatchingNode extends AsyncDisposable {
@@ -33,7 +32,7 @@ export async function openWatchingNode(
   await using opened = new AsyncDisposableStack();
   const events: ServiceEvent[] = [];
   const database = opened.use(openDatabase(address, 4));
-  await database.queries.execute(sql`create table if not exists numbers (name text primary key, number int not null)`);
+  await createNumbers(database.queries);
   const feed = opened.use(await openFeed(database, { emit: (event) => events.push(event) }, recheck_every_ms));
   const watch = await openWatch(database.queries, feed, { watch_hold_ms: hold_ms, ...LIMITS });
   const everything = opened.move();
@@ -49,10 +48,7 @@ export function watchNumbers({
     topics: (name) => [`number:${name}`],
     async read(name) {
       this.reads += 1;
-      const [row] = await database.queries.execute<{ number: number }>(
-        sql`select number from numbers where name = ${name}`,
-      );
-      return row?.number ?? 0;
+      return await readNumber(database.queries, name);
     },
   };
 }
@@ -103,10 +99,5 @@ async function ask(watch: Watch, view: View, { watch_index, ...waiting }: PollOp
 
 /** Increments the number under a name, and bumps its version. */
 export async function incrementNumber({ database }: Pick<WatchingNode, 'database'>, name: string): Promise<void> {
-  await database.transact(async (tx) => {
-    await touch(tx, [`number:${name}`]);
-    await tx.execute(
-      sql`insert into numbers values (${name}, 1) on conflict (name) do update set number = numbers.number + 1`,
-    );
-  });
+  await database.transact((tx) => increaseNumber(tx, name));
 }
