@@ -21,20 +21,31 @@ interface PossiblyPreparing {
  * Returns whether a closed lobby may still be preparing: it was created without players, has had none since, and is not
  * ready yet or was closed a short time ago.
  */
-export function isPreparing({ idle_ts, create_ts, ready_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {
+function isPreparing({ idle_ts, create_ts, ready_ts, closed_ts }: PossiblyPreparing, now: Date): boolean {
   const is_untouched = idle_ts?.getTime() === create_ts.getTime();
   return is_untouched && (ready_ts === null || (closed_ts !== null && closed_ts > preparingSince(now)));
 }
 
+interface IdleLobby extends PossiblyPreparing {
+  game_mode: string;
+  region: string;
+  is_closed: boolean;
+}
+
 /**
  * Returns the empty lobbies beyond those that their game mode keeps in their region: first those that are not ready, because
- * players would wait for them.
+ * players would wait for them. As many closed ones are kept as open or preparing ones: closing a lobby does not end it,
+ * and a closed one does not take the place of one for finds.
  */
-export function surplusLobbies<Lobby extends { game_mode: string; region: string; ready_ts: Date | null }>(
+export function surplusLobbies<Lobby extends IdleLobby>(
   longest_empty_first: Lobby[],
+  now: Date,
   idleMax: (pool: { game_mode: string; region: string }) => number,
 ): Lobby[] {
-  const groups = Map.groupBy(longest_empty_first, ({ game_mode, region }) => `${game_mode} ${region}`);
+  const groups = Map.groupBy(longest_empty_first, (lobby) => {
+    const is_for_finds = !lobby.is_closed || isPreparing(lobby, now);
+    return `${lobby.game_mode} ${lobby.region} ${is_for_finds}`;
+  });
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
     const kept = first ? idleMax(first) : 0;

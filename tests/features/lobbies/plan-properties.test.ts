@@ -153,19 +153,23 @@ describe('plan: for any requests and lobbies', () => {
     );
   });
 
-  test('each pool keeps as many empty lobbies as it may, preferably ready ones, then those that became empty last', () => {
+  test('each pool keeps as many open and closed empty lobbies as it may: ready ones, then those that became empty last', () => {
     const empty = fc.record({
       game_mode: fc.constantFrom(...NAMES),
       region: fc.constantFrom(...NAMES),
+      is_closed: fc.boolean(),
+      create_ts: fc.constant(new Date(0)),
+      idle_ts: fc.constant(new Date(1)),
       ready_ts: fc.constantFrom(null, new Date(0)),
+      closed_ts: fc.constant(null),
     });
     fc.assert(
       fc.property(fc.array(empty), fc.nat(3), fc.nat(3), (lobbies, red_max, blue_max) => {
         const maxOf = ({ game_mode }: { game_mode: string }) => (game_mode === 'red' ? red_max : blue_max);
-        const surplus = new Set(surplusLobbies(lobbies, maxOf));
+        const surplus = new Set(surplusLobbies(lobbies, new Date(2), maxOf));
         for (const lobby of lobbies) {
-          const { game_mode, region } = lobby;
-          const alike = lobbies.filter((one) => one.game_mode === game_mode && one.region === region);
+          const nameOf = ({ game_mode, region, is_closed }: typeof lobby) => `${game_mode} ${region} ${is_closed}`;
+          const alike = lobbies.filter((one) => nameOf(one) === nameOf(lobby));
           const best_last = [...alike.filter(({ ready_ts }) => !ready_ts), ...alike.filter(({ ready_ts }) => ready_ts)];
           const kept = best_last.slice(Math.max(0, alike.length - maxOf(lobby)));
           expect(surplus.has(lobby)).toBe(!kept.includes(lobby));

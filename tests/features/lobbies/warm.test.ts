@@ -184,30 +184,51 @@ describe('a warm lobby that is closed', () => {
     expect((await listLobbies(game)).map(({ lobby_id }) => lobby_id)).toEqual([first?.lobby_id ?? '']);
   });
 
-  test('for more than five minutes ends, and is replaced', async () => {
+  test('for more than five minutes stays, and another is created', async () => {
     const game = await makeRoomGame(opened, { source: CLOSING_SOURCE, mode: warmHere(1) });
     const [first] = await waitForIdle(game, 1);
     expect(first).toMatchObject({ is_closed: true });
     opened.clock.advance(301_000);
-    await waitFor(async () => {
-      const all = await listLobbies(game);
-      return all.length === 1 && all[0]?.lobby_id !== first?.lobby_id;
-    }, 'another lobby in its place');
+    await waitForIdle(game, 2);
+    await waitForTwoChecks();
+    expect((await listLobbies(game)).map(({ lobby_id }) => lobby_id)).toContain(first?.lobby_id ?? '');
   });
 
-  test('and that all players have left ends, and is replaced', async () => {
-    const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1, 2) } });
+  test('and that all players have left stays as an open one would, beside a new one for finds', async () => {
+    const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1) } });
     const [kept] = await waitForIdle(game, 1);
     const { lobby, player } = await find(game);
     expect(lobby.lobby_id).toBe(kept?.lobby_id ?? '');
     const game_server = await connectGameServer(opened, game, lobby.lobby_id);
     await game_server.setClosed(true);
     await game_server.disconnected(player.token);
-    const [other] = await waitFor(async () => {
+    await waitForIdle(game, 2);
+    await waitForTwoChecks();
+    const all = await listLobbies(game);
+    expect(all.filter(({ is_closed }) => is_closed).map(({ lobby_id }) => lobby_id)).toEqual([lobby.lobby_id]);
+    expect(all.filter(({ is_closed }) => !is_closed)).toHaveLength(1);
+    // Reopened, one of the two is beyond the maximum: the one that was empty first.
+    await game_server.setClosed(false);
+    await waitForIdle(game, 1);
+  });
+
+  test('ends if its game mode keeps no more closed ones', async () => {
+    const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1) } });
+    const closed: string[] = [];
+    for (const _lobby of [1, 2]) {
+      await waitFor(async () => (await idleOf(game)).some(({ is_closed }) => !is_closed), 'a lobby for the find');
+      const { lobby, player } = await find(game);
+      const game_server = await connectGameServer(opened, game, lobby.lobby_id);
+      await game_server.setClosed(true);
+      await game_server.disconnected(player.token);
+      closed.push(lobby.lobby_id);
+    }
+    await waitFor(async () => {
       const all = await listLobbies(game);
-      return all.length === 1 && all[0]?.lobby_id !== lobby.lobby_id ? all : undefined;
-    }, 'the closed one to end');
-    expect(other).toBeDefined();
+      return all.length === 2 && all.every(({ lobby_id }) => lobby_id !== closed[0]);
+    }, 'the closed one that was empty first to end');
+    const remaining = (await listLobbies(game)).filter(({ is_closed }) => is_closed);
+    expect(remaining.map(({ lobby_id }) => lobby_id)).toEqual([closed[1] ?? '']);
   });
 
   test('warm lobbies: attempts to create more than the namespace may have wake no watcher', async () => {

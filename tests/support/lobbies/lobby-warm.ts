@@ -1,7 +1,7 @@
 import type { LobbyIndex } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-index.ts';
 import { missingLobbies } from '../../../src/features/lobbies/rules.ts';
 import { freeSeats } from '../matchmaker/matchmaking-rules.ts';
-import { isUntouched, type LobbyState, mayBeEmpty } from '../matchmaker/matchmaking-state.ts';
+import { isOpenOrPreparing, isUntouched, type LobbyState } from '../matchmaker/matchmaking-state.ts';
 import type { SimulatedNamespace } from '../matchmaker/simulated-namespace.ts';
 import { newLobby } from './lobby-requests.ts';
 
@@ -15,7 +15,7 @@ export function keepLobbiesWarm(namespace: SimulatedNamespace, min: number): num
   const wanted = [{ ...pool, min }];
   const isOf = ({ version, game_mode, region }: LobbyState) =>
     version === version_id && game_mode === 'red' && region === 'here';
-  const isIdle = (one: LobbyState) => one.seated.size === 0 && mayBeEmpty(one, namespace.now_ms);
+  const isIdle = (one: LobbyState) => one.seated.size === 0 && isOpenOrPreparing(one, namespace.now_ms);
   const count = namespace.running().filter((one) => isOf(one) && isIdle(one)).length;
   const failed = namespace.lobbies.filter(
     (one) =>

@@ -49,8 +49,8 @@ interface Limits {
 export const isUntouched = ({ idle_since_ms, create_ms }: LobbyState): boolean => idle_since_ms === create_ms;
 
 const PREPARES_WITHIN_MS = 300_000;
-/** Returns whether a lobby may be empty: it is open; or no player came, and it is not ready or was closed a short time ago. */
-export function mayBeEmpty(lobby: LobbyState, now_ms: number): boolean {
+/** Returns whether a lobby is open; or no player came, and it is not ready or was closed a short time ago. */
+export function isOpenOrPreparing(lobby: LobbyState, now_ms: number): boolean {
   const { closed_ms, is_ready } = lobby;
   if (closed_ms === undefined) return true;
   return isUntouched(lobby) && (!is_ready || now_ms - closed_ms < PREPARES_WITHIN_MS);
@@ -221,10 +221,16 @@ export abstract class MatchmakingState {
     }
   }
 
-  /** Ends empty lobbies beyond those that their game mode keeps: first those that are not ready, then the longest empty. */
+  /**
+   * Ends empty lobbies beyond those that their game mode keeps, apart from as many closed ones: first those that are not
+   * ready, then the longest empty.
+   */
   protected endSurplus(hasEnded: (lobby_id: string) => boolean): void {
     const rank = (one: LobbyState) => (one.idle_since_ms ?? 0) - (hasEnded(one.lobby_id) ? 0.5 : 0);
-    const pools = Map.groupBy(this.idleLobbies(), ({ game_mode, region }) => `${game_mode} ${region}`);
+    const pools = Map.groupBy(this.idleLobbies(), (one) => {
+      const { game_mode, region } = one;
+      return `${game_mode} ${region} ${isOpenOrPreparing(one, this.now_ms)}`;
+    });
     for (const pool of pools.values()) {
       const surplus = pool.length - this.idleMaxOf(pool[0]?.game_mode ?? '');
       const in_order = pool.toSorted(
@@ -241,10 +247,9 @@ export abstract class MatchmakingState {
       .toSorted((one, other) => (one.idle_since_ms ?? 0) - (other.idle_since_ms ?? 0));
   }
 
-  /** Not one that a player created, nor one that closed after players came. */
-  #mayStayEmpty(lobby: LobbyState): boolean {
-    const { version, publicity } = lobby;
-    return version === this.version && publicity === null && mayBeEmpty(lobby, this.now_ms);
+  /** Not one that a player created. */
+  #mayStayEmpty({ version, publicity }: LobbyState): boolean {
+    return version === this.version && publicity === null;
   }
 
   #isPast(moment_ms: number | undefined): boolean {

@@ -158,11 +158,15 @@ export class SimulatedNamespace extends MatchmakingState {
   endDue(): void {
     this.endOverdue();
     const idle = this.idleLobbies();
-    const known = idle.map(({ lobby_id, game_mode, region, is_ready }) => {
-      const ready_ts = is_ready ? new Date(this.now_ms) : null;
-      return { lobby_id, game_mode, region, ready_ts };
+    const timeOf = (ms: number | undefined) => (ms === undefined ? null : new Date(ms));
+    const known = idle.map(({ lobby_id, game_mode, region, is_closed, is_ready, ...times }) => {
+      const [idle_ts, closed_ts] = [timeOf(times.idle_since_ms), timeOf(times.closed_ms)];
+      const create_ts = new Date(times.create_ms);
+      const ready_ts = is_ready ? create_ts : null;
+      return { lobby_id, game_mode, region, is_closed, create_ts, ready_ts, idle_ts, closed_ts };
     });
-    const chosen = new Set(surplusLobbies(known, () => IDLE_MAX).map(({ lobby_id }) => lobby_id));
+    const surplus = surplusLobbies(known, new Date(this.now_ms), () => IDLE_MAX);
+    const chosen = new Set(surplus.map(({ lobby_id }) => lobby_id));
     this.endSurplus((lobby_id) => chosen.has(lobby_id));
     for (const lobby of idle) {
       const has_ended = lobby.stop_reason !== undefined;

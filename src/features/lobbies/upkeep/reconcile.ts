@@ -13,7 +13,7 @@ import type { Versions } from '../../versions/versions.ts';
 import { createPlannedLobbies } from '../matchmaking/new-lobbies/create-lobbies.ts';
 import { keepWarm } from '../matchmaking/new-lobbies/warm-pool.ts';
 import type { PlannedLobby } from '../matchmaking/rounds/planner.ts';
-import { isPreparing, surplusLobbies } from '../rules.ts';
+import { surplusLobbies } from '../rules.ts';
 import { createStopping } from '../stopping.ts';
 import * as store from '../store.ts';
 import type { AbandonedSeats } from './abandoned-seats.ts';
@@ -64,17 +64,16 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     let stopped = 0;
     await steps.forEachNamespace('idle', all_idle, async (namespace_id, idle) => {
       const namespace = await namespaces.find(namespace_id);
-      // An empty lobby may stay only if it has the current version, no player created it, and it is open or preparing.
+      // An empty lobby may stay only if it has the current version and no player created it.
       const mayStay = (lobby: store.LobbyWithoutState) =>
-        lobby.version_id === namespace?.version_id &&
-        lobby.publicity === null &&
-        (!lobby.is_closed || isPreparing(lobby, now));
+        lobby.version_id === namespace?.version_id && lobby.publicity === null;
       const unwanted = idle.filter((lobby) => !mayStay(lobby));
       stopped += await stopAll(unwanted, 'idle', { only_if_empty: true });
       if (!namespace) return;
       const limits = await versions.idleLimits(namespace);
       const surplus = surplusLobbies(
         idle.filter(mayStay),
+        now,
         ({ game_mode, region }) => limits.get(game_mode)?.get(region)?.max ?? 0,
       );
       stopped += await stopAll(surplus, 'idle', { only_if_empty: true });
