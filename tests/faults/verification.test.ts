@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Answer } from '../support/api.ts';
-import { find, makeControlledGame } from '../support/game-server.ts';
+import { find, makeControlledGame, receiptOf } from '../support/game-server.ts';
 import { hostileTargets } from '../support/network/hostile-target.ts';
 import { answerText, answerWith, type Listener, listenAt, onRequest } from '../support/network/listener.ts';
 import { openStoppedTarget } from '../support/network/stopped-target.ts';
@@ -117,6 +117,23 @@ test('verification: while the servers of one namespace do not answer, others fin
   expect(ended_count).toBe(0);
   leaving.abort();
   await Promise.all(stuck);
+});
+
+test('verification: a server that does not answer is the reason also if requests have less time than it', async () => {
+  await using silent = await listenAt('127.0.0.1');
+  await using service = await openTestService({
+    MUSTER_OUTBOUND_ALLOW: '127.0.0.1',
+    MUSTER_REQUEST_TIMEOUT_MS: '2000',
+    MUSTER_WATCH_HOLD_MS: '1000',
+  });
+  const action = actionAt(silent.port);
+  const game = await makeControlledGame(service, { game_modes: { default: { actions: { find: action } } } });
+  const found = await find(service, game);
+  expect(outcomeOf(found)).toBe(REQUEST_FAILED);
+  expect(await receiptOf(service, game, found)).toMatchObject({ verification: { failure: 'timeout' } });
+  const path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/matchmaker/verification/try`;
+  const tried = await service.api.post(path, game.cloud_token, { kind: 'find', game_mode: 'default' });
+  expect(tried.body).toMatchObject({ verification: { is_accepted: false, failure: 'timeout' } });
 });
 
 describe('verification: many requests, with a server that answers at random', () => {

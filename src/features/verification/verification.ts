@@ -10,7 +10,7 @@ import { type SeatsToVerify, toPayload, type VerificationPayload } from './wire.
 export type { PayloadLobby, SeatsToVerify } from './wire.ts';
 
 interface VerificationSettings {
-  /** Time limit of a request, including its answer. */
+  /** Time limit of a request, including its answer, if the player's request has as much left. */
   verification_timeout_ms: number;
 }
 
@@ -29,6 +29,8 @@ export interface VerificationRequest {
   config: VerificationConfig;
   asked: Omit<SeatsToVerify, 'client'> & { client: Omit<SeatsToVerify['client'], 'coordinates'> };
   signal: AbortSignal;
+  /** The time that the player's request has left for it. */
+  time_left_ms: number;
 }
 
 /** The result: the status of the answer, or why there was none. */
@@ -48,7 +50,7 @@ export type Verification = ReturnType<typeof createVerification>;
 export function createVerification(dependencies: VerificationDependencies) {
   const { clock, outbound, ip_database, verification_timeout_ms } = dependencies;
 
-  async function ask({ id, game_id, config, asked, signal }: VerificationRequest): Promise<Verdict> {
+  async function ask({ id, game_id, config, asked, signal, time_left_ms }: VerificationRequest): Promise<Verdict> {
     const { client } = asked;
     const coordinates = ip_database.coordinatesOf(client.address);
     const payload = toPayload({ ...asked, client: { ...client, coordinates } });
@@ -67,7 +69,7 @@ export function createVerification(dependencies: VerificationDependencies) {
       const { status } = await outbound.post(url, {
         headers,
         body,
-        timeout_ms: verification_timeout_ms,
+        timeout_ms: Math.ceil(Math.min(verification_timeout_ms, time_left_ms)),
         answer_bytes_max: 0,
         signal,
         // A game with slow servers must not delay the others, however many namespaces it has.

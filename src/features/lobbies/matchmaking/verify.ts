@@ -24,6 +24,7 @@ import type { ReceiptDraft } from './receipts/receipt-draft.ts';
 import { type NewLobby, planSearch, type Search } from './request-checks.ts';
 import type { RequestContext } from './request-context.ts';
 import { findLobby } from './rounds/planner.ts';
+import { waitingTime } from './waiting-time.ts';
 
 // External verification (see the specification): one request to the game's own server, before a seat is taken or a lobby is
 // created. The verify functions throw MATCHMAKER_VERIFICATION_FAILED and MATCHMAKER_VERIFICATION_REQUEST_FAILED.
@@ -33,6 +34,7 @@ export interface VerifyDependencies {
   datacenters: Datacenters;
   cache: LobbyCache;
   verification: Verification;
+  request_timeout_ms: number;
 }
 
 /** Returns an id for each verification of one request. */
@@ -146,9 +148,9 @@ async function verify(
   refuseUnverified(verdict);
 }
 
-/** Sends a verification request. */
+/** Sends a verification request, which must be answered in time for the answer of the player's request. */
 export async function requestVerdict(
-  { datacenters, verification }: Pick<VerifyDependencies, 'datacenters' | 'verification'>,
+  { datacenters, verification, request_timeout_ms }: Omit<VerifyDependencies, 'database' | 'cache'>,
   { game_id, namespace_id, version_id, context, nextVerificationId }: Omit<RequestToVerify, 'draft'>,
   config: VerificationConfig,
   { body, lobby, ...asked }: VerificationContent,
@@ -159,6 +161,7 @@ export async function requestVerdict(
     game_id,
     config,
     signal: deadline.signal,
+    time_left_ms: waitingTime(deadline, request_timeout_ms),
     asked: {
       ...asked,
       namespace_id,

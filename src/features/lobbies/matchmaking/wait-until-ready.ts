@@ -9,10 +9,7 @@ import { lobbyStopped } from '../refusals.ts';
 import * as store from '../store.ts';
 import type { LobbyRow } from '../tables.ts';
 import type { Seat } from './seat.ts';
-
-/** The share of a request's time that is kept for reading why the lobby is not ready, and its maximum. */
-const EXPLAINING_SHARE = 0.25;
-const EXPLAINING_MAX_MS = 1_000;
+import { waitingTime } from './waiting-time.ts';
 
 export interface ReadinessDependencies {
   database: Database;
@@ -38,10 +35,9 @@ export async function waitUntilReady(
     if (lobby.stop_ts) throw await explainStop(dependencies, lobby);
     return lobby.ports ?? undefined;
   };
-  const explaining_ms = Math.min(EXPLAINING_MAX_MS, request_timeout_ms * EXPLAINING_SHARE);
-  const left_ms = Math.min(deadline.ends_at - performance.now(), request_timeout_ms) - explaining_ms;
+  const timeout_ms = waitingTime(deadline, request_timeout_ms);
   // Counts each player as a caller, because a lobby may have more players than one caller may have waiters.
-  const wait_options = { signal: deadline.signal, caller_key: `player:${player_id}`, timeout_ms: Math.max(left_ms, 0) };
+  const wait_options = { signal: deadline.signal, caller_key: `player:${player_id}`, timeout_ms };
   const ports = await watch.until(topics.lobby(lobby_id), readPorts, wait_options);
   if (ports || deadline.is_over) return ports;
   const lateness = await explainLateness(dependencies, lobby_id);
