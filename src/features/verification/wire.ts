@@ -11,8 +11,6 @@ export interface PayloadLobby {
   region: string;
   create_ts: Date;
   is_closed: boolean;
-  /** The state that the lobby has set, as JSON text. Null if it has set none. */
-  state: string | null;
 }
 
 /** The seats that a verification request asks about. */
@@ -23,8 +21,10 @@ export interface SeatsToVerify {
   game_mode_id: string;
   /** Name id of the game mode that the player will play. */
   game_mode: string;
-  /** The lobby of the seats, if it runs already. */
+  /** The lobby of the seats, if it is ready. */
   lobby: PayloadLobby | undefined;
+  /** The state that the lobby of the seats has set, also before it is ready: any JSON as text. */
+  state: string | undefined;
   /** The wanted configuration of a lobby to create: any JSON as text. */
   lobby_config: string | undefined;
   tags: Record<string, string>;
@@ -73,7 +73,7 @@ export function toPayload(asked: SeatsToVerify): VerificationPayload {
       game_mode_id: asked.game_mode_id,
       game_mode_name_id: game_mode,
       lobby: lobby ? toLobby(lobby) : null,
-      state: parse(lobby?.state ?? undefined),
+      state: parse(asked.state),
       config: parse(lobby_config),
       tags,
       dynamic_max_players: asked.max_players ?? null,

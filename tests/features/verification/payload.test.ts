@@ -173,14 +173,15 @@ describe("verification: the request to a game's own server", () => {
     }
   });
 
-  test('has no lobby if the lobby is not ready, because it does not run yet', async () => {
+  test('has no lobby if the lobby is not ready, because it does not run yet, but the state that it has set', async () => {
     const game = await makeControlledGame(muster, { game_modes: { default: mode }, is_ready: false });
     const first = find(muster, game);
     const game_server = await connectGameServer(muster, game, await waitForFirstLobby(muster, game));
+    await game_server.setState({ map: 'dunes' });
     provider.requests.length = 0;
     const second = find(muster, game);
     await waitFor(() => provider.requests.length > 0, 'the request about the second player');
-    expect(only().body.game.lobby).toBeNull();
+    expect(only().body.game).toMatchObject({ lobby: null, state: { map: 'dunes' } });
     await game_server.ready();
     expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);
   });

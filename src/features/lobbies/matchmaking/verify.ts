@@ -167,6 +167,7 @@ export async function requestVerdict(
       namespace_id,
       game_mode_id: gameModeUuid(lobby?.version_id ?? version_id, asked.game_mode),
       lobby: lobby?.ready_ts ? toPayloadLobby(lobby, await datacenters.idsBySlug()) : undefined,
+      state: lobby?.state ?? undefined,
       max_players: body.max_players,
       players: body.players ?? 1,
       verification_data: body.verification_data,
@@ -205,8 +206,8 @@ function isVerified(game_mode: string, modes: Choices['modes']): boolean {
 }
 
 function toPayloadLobby(
-  { lobby_id, region, create_ts, is_closed, state }: LobbyRow,
+  { lobby_id, region, create_ts, is_closed }: LobbyRow,
   datacenter_ids: ReadonlyMap<string, string>,
 ): PayloadLobby {
-  return { lobby_id, region_id: datacenter_ids.get(region) ?? UNKNOWN_REGION, region, create_ts, is_closed, state };
+  return { lobby_id, region_id: datacenter_ids.get(region) ?? UNKNOWN_REGION, region, create_ts, is_closed };
 }
