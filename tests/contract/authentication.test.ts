@@ -32,8 +32,11 @@ const makeDevelopmentToken = async (): Promise<string> =>
 
 describe('1. lobbies.join', () => {
   /** Joins as a page of the namespace's site does. */
-  const joinFromPage = (host = `${name_id}.sites.localhost`) =>
-    muster.api.call('POST', '/matchmaker/lobbies/join', { headers: { origin: `http://${host}` }, body: { lobby_id } });
+  const joinFromPage = (host = `${name_id}.sites.localhost`, others: Record<string, string> = {}) =>
+    muster.api.call('POST', '/matchmaker/lobbies/join', {
+      headers: { origin: `http://${host}`, ...others },
+      body: { lobby_id },
+    });
 
   test('requires no token when tokenless authentication is enabled in the game namespace', async () => {
     await asDeveloper('PUT', '/domain-public-auth', { enabled: true });
@@ -42,10 +45,18 @@ describe('1. lobbies.join', () => {
     expect((await joinFromPage('elsewhere.example')).status).toBe(401);
   });
 
+  test.each(['Bearer', 'Basic dXNlcjpwYXNz'])(
+    'requires none either with a header "Authorization: %s", which has no bearer token',
+    async (authorization) => {
+      await asDeveloper('PUT', '/domain-public-auth', { enabled: true });
+      expect((await joinFromPage(undefined, { authorization })).status).toBe(200);
+      expect(outcomeOf(await joinFromPage('elsewhere.example', { authorization }))).toBe('401 API_UNAUTHORIZED');
+    },
+  );
+
   test('refuses an invalid token, also from a page that needs none', async () => {
     await asDeveloper('PUT', '/domain-public-auth', { enabled: true });
-    const headers = { origin: `http://${name_id}.sites.localhost`, authorization: 'Bearer nonsense' };
-    const answer = await muster.api.call('POST', '/matchmaker/lobbies/join', { headers, body: { lobby_id } });
+    const answer = await joinFromPage(undefined, { authorization: 'Bearer nonsense' });
     expect(outcomeOf(answer)).toBe('401 TOKEN_INVALID');
   });
 

@@ -99,7 +99,7 @@ export function createOriginAuthenticator(
   const share = createSharedReads<string | undefined>();
   return async (headers: Headers, client: CountedClient): Promise<Required<Authenticated> | undefined> => {
     const origin = headers.get('origin');
-    if (origin === null || headers.has('authorization')) return undefined;
+    if (origin === null || readBearer(headers) !== undefined) return undefined;
     const namespace_id = await origins.findByOrigin(origin, () => countHostLookup(client));
     if (namespace_id === undefined) return undefined;
     const check = async () => {
