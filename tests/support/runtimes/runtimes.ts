@@ -2,6 +2,7 @@ import { chmod, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { UnpackedBuild } from '../../../src/features/builds/builds.ts';
 import { combineRuntimes } from '../../../src/features/servers/runtimes/combined-runtime.ts';
+import type { IsolationSetting } from '../../../src/features/servers/runtimes/isolation.ts';
 import { readIdentity } from '../../../src/features/servers/runtimes/process/identity.ts';
 import { openProcessRuntime } from '../../../src/features/servers/runtimes/process/process-runtime.ts';
 import type {
@@ -46,18 +47,26 @@ export interface RuntimeKind {
   resources?: ServerResources;
 }
 
-/** `data_directory`: what servers may not read; by default the directory of the runtime. */
-export const processes = (has_separate_users: boolean, data_directory?: string) => async (directory: string) => {
-  const folders = { directory: join(directory, 'servers'), programs_directory: join(directory, 'programs') };
-  for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o711 });
-  return await openProcessRuntime({
-    ...folders,
-    data_directory: data_directory ?? directory,
-    host: HOST,
-    has_separate_users,
-    isolation: 'on',
-  });
-};
+interface ProcessOptions {
+  /** What servers may not read. By default the directory of the runtime. */
+  data_directory?: string;
+  isolation?: IsolationSetting;
+}
+
+export const processes =
+  (has_separate_users: boolean, options: ProcessOptions = {}) =>
+  async (directory: string) => {
+    const folders = { directory: join(directory, 'servers'), programs_directory: join(directory, 'programs') };
+    for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o711 });
+    return await openProcessRuntime({
+      ...folders,
+      data_directory: directory,
+      host: HOST,
+      has_separate_users,
+      isolation: 'on',
+      ...options,
+    });
+  };
 
 /** Plain processes: each server as a user of its own, which needs root, and all as the user of the tests. */
 const OWN_USER: RuntimeKind = { name: 'process', open: processes(IS_ROOT) };

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { findFreePort } from '../../../support/network/test-ports.ts';
-import { openTestRuntime, PROCESS_RUNTIMES, type TestRuntime } from '../../../support/runtimes/runtimes.ts';
+import {
+  IS_ROOT,
+  openTestRuntime,
+  PROCESS_RUNTIMES,
+  processes,
+  type TestRuntime,
+} from '../../../support/runtimes/runtimes.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 const [AF_NETLINK, SOCK_RAW] = [16, 3];
@@ -73,5 +79,22 @@ describe.each(PROCESS_RUNTIMES)('the runtime "$name": the sockets of a server', 
       expect(await findPort(bad)).toBeUndefined();
     }
     await opened.remove(good);
+  });
+
+  test('are not judged by a runtime that does not have the server, such as that of processes for containers', async () => {
+    await using other = await openTestRuntime(PROCESS_RUNTIMES.at(-1) ?? kind);
+    const { server_id } = await other.run(`perl -e '${LISTEN}' & wait`);
+    await waitFor(async () => (await other.output({ server_id, identity: undefined })) !== '', 'the server to listen');
+    const found = await opened.runtime.findStrayPorts?.([{ server_id, identity: undefined, ports: {} }]);
+    expect(found).toEqual(new Map());
+  });
+
+  test('are not judged if the server was started without isolation, by an earlier service', async () => {
+    const earlier = await processes(kind.name === 'process' && IS_ROOT, { isolation: 'off' })(opened.directory);
+    const order = await opened.orderOf(`perl -e '${LISTEN}' & wait`, { ports: {} });
+    const server = await opened.start(order, earlier);
+    await waitFor(async () => (await opened.output(server)) !== '', 'the server to listen');
+    expect(await opened.runtime.findStrayPorts?.([{ ...server, ports: {} }])).toEqual(new Map());
+    await opened.remove(server);
   });
 });

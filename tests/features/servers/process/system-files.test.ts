@@ -54,7 +54,10 @@ test.skipIf(!IS_ROOT)('files of the system: a server reads those that exist when
   try {
     await mkdir(join(parent, 'data'));
     await chmod(parent, 0o755);
-    await using opened = await openTestRuntime({ name: 'process', open: processes(true, join(parent, 'data')) });
+    await using opened = await openTestRuntime({
+      name: 'process',
+      open: processes(true, { data_directory: join(parent, 'data') }),
+    });
     await writeFile(join(parent, 'later'), 'new');
     expect(await opened.runOnce(`cat ${parent}/later`)).toBe('new');
   } finally {

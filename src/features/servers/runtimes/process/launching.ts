@@ -43,6 +43,7 @@ export function createLaunching(options: LaunchingOptions) {
     const { server_id, build } = order;
     const command = underShim(commandOf(order, own_program));
     createExitFile(folders.exit(server_id));
+    recordPortRules(folders.portRules(server_id), isolation);
     const output = [
       openSync(folders.output(server_id, 'std_out'), 'a', 0o600),
       openSync(folders.output(server_id, 'std_err'), 'a', 0o600),
@@ -107,6 +108,12 @@ const callFilterOf = (user_id: number | undefined): string => CALL_FILTERS[user_
 
 function writeCallFilter({ shares_user }: { shares_user: boolean }): string {
   return makeSeccompFilter({ processor: process.arch === 'arm64' ? 'arm64' : 'x64', shares_user }).toBase64();
+}
+
+/** Records whether a server is started with rules of ports, because the next service may have another isolation. */
+function recordPortRules(path: string, { level, missing }: Isolation): void {
+  if (level === 'off' || missing.includes('files') || missing.includes('ports')) rmSync(path, { force: true });
+  else writeFileSync(path, '');
 }
 
 /** Writes an order for its launcher only, and returns the open file, which has no name any more. */

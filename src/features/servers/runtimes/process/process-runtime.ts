@@ -184,9 +184,10 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
       return measured;
     },
     async findStrayPorts(servers) {
-      // Without the rules of Landlock, servers may listen anywhere.
-      if (isolation.level === 'off' || isolation.missing.includes('ports')) return new Map();
-      const listening = servers.map(({ ports, ...handle }) => ({ ...locate(handle), ports }));
+      if (isolation.level === 'off') return new Map();
+      // Servers that were started without rules of ports may listen anywhere. So may those of other runtimes.
+      const restricted = servers.filter(({ server_id }) => existsSync(folders.portRules(server_id)));
+      const listening = restricted.map(({ ports, ...handle }) => ({ ...locate(handle), ports }));
       return await findStrayPorts(listening, readTrees);
     },
     async findServersOnPort(servers, port) {

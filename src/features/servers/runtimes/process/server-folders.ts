@@ -12,6 +12,8 @@ export interface ServerFolders {
   exit(server_id: string): string;
   /** The order for the launcher of the server, for a moment. */
   order(server_id: string): string;
+  /** Exists if the server was started with rules that it binds only its own TCP ports. */
+  portRules(server_id: string): string;
   /** The record of the server's control group. */
   group(server_id: string): string;
   list(): string[];
@@ -25,6 +27,7 @@ export function openServerFolders(directory: string): ServerFolders {
     output: (server_id, stream) => join(folderOf(server_id), stream),
     exit: (server_id) => join(folderOf(server_id), 'exit'),
     order: (server_id) => join(folderOf(server_id), 'order'),
+    portRules: (server_id) => join(folderOf(server_id), 'port-rules'),
     group: (server_id) => join(folderOf(server_id), 'group'),
     list: () => readdirSync(directory),
   };
