@@ -66,6 +66,29 @@ test('lobby cache: lobbies that are read again do not undo later changes', async
   expect((await read())?.get(lobby_id)?.player_count).toBe(1);
 });
 
+test('lobby cache: lobbies that are read again do not undo what the read before had, while another one runs', async () => {
+  const { namespace_id, lobby_id, player_token, host, take } = await makeSeats();
+  const selects = holdResults(muster.database);
+  const executes = holdResults(selects.database, 'execute');
+  const cache = openCache(executes.database);
+  await cache.load(namespace_id);
+  const read = async () => await cache.read(namespace_id, { is_fresh: true });
+  await take();
+  const reload = selects.hold();
+  const reloading = cache.reload(namespace_id, [lobby_id]);
+  await reload.reached;
+  await host.disconnected(player_token);
+  await read();
+  const second_read = executes.hold();
+  const reading = read();
+  await second_read.reached;
+  reload.release();
+  await reloading;
+  second_read.release();
+  expect((await reading)?.get(lobby_id)?.player_count).toBe(1);
+  expect((await read())?.get(lobby_id)?.player_count).toBe(1);
+});
+
 test('lobby cache: of two reads at once, the slower one does not bring back what the other one has replaced', async () => {
   const { namespace_id, lobby_id, player_token, host, take } = await makeSeats();
   const { database, hold } = holdResults(muster.database, 'execute');

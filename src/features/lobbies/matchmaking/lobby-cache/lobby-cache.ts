@@ -96,6 +96,8 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
     ]);
     if (!changed) return false;
     setAll(index, changed);
+    // A reload that began before the previous refresh has set the version back: what it read may be older than that.
+    if ((lobbies.cached ?? 0) < cached) return await refresh(entry, namespace_id);
     adoptVersions(entry, versions);
     return true;
   }
@@ -156,8 +158,8 @@ export function createLobbyCache({ database, feed, avoided }: LobbyCacheDependen
       if (entry?.lobbies.cached === undefined) return;
       const { cached } = entry.lobbies;
       const rows = await store.selectLobbies(queries, lobby_ids);
-      // Sets the version back, because `rows` may be older than a refresh that ran meanwhile. The next refresh reads
-      // those changes again.
+      // Sets the version back, because `rows` may be older than a refresh that ran meanwhile. The refresh that runs, or
+      // the next one, reads those changes again.
       entry.lobbies.cached = cached;
       for (const lobby_id of lobby_ids) entry.index.delete(lobby_id);
       setAll(
