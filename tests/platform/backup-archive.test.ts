@@ -1,5 +1,16 @@
+import { dlopen } from 'bun:ffi';
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { chownSync, existsSync, linkSync, openSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +23,7 @@ import { rejectionOf } from '../support/refusal.ts';
 import { IS_ROOT } from '../support/runtimes/runtimes.ts';
 import { packTar, TAR_END } from '../support/tar.ts';
 
+const { symbols: libc } = dlopen('libc.so.6', { setfsuid: { args: ['u32'], returns: 'i32' } });
 const { signal } = new AbortController();
 const OTHER_USER = 65_534;
 /** Incompressible, so that damage at any place of the file changes content. */
@@ -142,6 +154,13 @@ describe('archive: a writer refuses', () => {
     expect(readFileSync(other, 'utf8')).toBe('mine');
   });
 
+  test('a pipe in place of the unfinished file, without waiting for its reader', async () => {
+    expect(Bun.spawnSync(['mkfifo', `${path}.unfinished`]).exitCode).toBe(0);
+    expect((await refusal(write())).message).toStartWith(
+      `The backup cannot be written at ${path}.unfinished (ENXIO): remove it`,
+    );
+  });
+
   test.skipIf(!IS_ROOT)('an unfinished file of another user, who could read the backup', async () => {
     writeFileSync(`${path}.unfinished`, '');
     chownSync(`${path}.unfinished`, OTHER_USER, OTHER_USER);
@@ -183,6 +202,20 @@ describe('archive', () => {
     expect(await read()).toEqual(ENTRIES);
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
+
+  test.skipIf(!IS_ROOT)(
+    'is written where new files of this user belong to another one, as on many network disks',
+    async () => {
+      chmodSync(directory, 0o777);
+      // New files belong to this user of the thread.
+      libc.setfsuid(OTHER_USER);
+      const writing = write();
+      libc.setfsuid(0);
+      await writing;
+      expect(await read()).toEqual(ENTRIES);
+      expect(statSync(path).uid).toBe(OTHER_USER);
+    },
+  );
 
   test('replaces what a killed writer left', async () => {
     writeFileSync(`${path}.unfinished`, NOISE, { mode: 0o644 });

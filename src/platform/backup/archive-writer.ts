@@ -138,18 +138,21 @@ interface UnfinishedFile extends Disposable {
   descriptor: number;
 }
 
-const NEW_OR_LEFT = file.O_WRONLY | file.O_CREAT | file.O_NOFOLLOW;
+const NEW = file.O_WRONLY | file.O_CREAT | file.O_EXCL;
+/** Does not wait for the reader of a pipe. */
+const LEFT = file.O_WRONLY | file.O_NOFOLLOW | file.O_NONBLOCK;
 
 /** Opens, locks and empties the unfinished file, so that two writers do not mix. */
 function lockUnfinished(path: string): UnfinishedFile {
   try {
-    const descriptor = openSync(path, NEW_OR_LEFT, 0o600);
+    const { descriptor, is_new } = openUnfinished(path);
     try {
-      if (!isOwnFile(descriptor)) throw new StartError(`${path} is not a file of this user: ${REMOVE_ADVICE}.`);
+      if (!is_new && !isOwnFile(descriptor))
+        throw new StartError(`${path} is not a file of this user: ${REMOVE_ADVICE}.`);
       if (!tryLock(descriptor))
         throw new StartError(`Another backup is writing ${path}: wait for it, or name another file.`);
       ftruncateSync(descriptor);
-      fchmodSync(descriptor, 0o600);
+      if (!is_new) fchmodSync(descriptor, 0o600);
     } catch (cause) {
       closeSync(descriptor);
       throw cause;
@@ -157,6 +160,16 @@ function lockUnfinished(path: string): UnfinishedFile {
     return { descriptor, [Symbol.dispose]: () => closeSync(descriptor) };
   } catch (cause) {
     throw asWriteError(path, cause);
+  }
+}
+
+/** Creates the unfinished file, or opens the one that is there. A new one is this writer's, whatever owner a mount shows. */
+function openUnfinished(path: string): { descriptor: number; is_new: boolean } {
+  try {
+    return { descriptor: openSync(path, NEW, 0o600), is_new: true };
+  } catch (cause) {
+    if (systemCodeOf(cause) !== 'EEXIST') throw cause;
+    return { descriptor: openSync(path, LEFT), is_new: false };
   }
 }
 
@@ -176,7 +189,8 @@ function asWriteError(path: string, cause: unknown): unknown {
 
 function adviceFor(code: string): string {
   if (code === 'ENOSPC' || code === 'EDQUOT') return 'free space, or name a file on another disk';
-  if (code === 'ELOOP') return REMOVE_ADVICE;
+  // A link, and a pipe.
+  if (code === 'ELOOP' || code === 'ENXIO') return REMOVE_ADVICE;
   if (code === 'ENOENT') return 'create its folder, or name another file';
   return 'let this user write there, or name another file';
 }
