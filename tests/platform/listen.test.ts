@@ -140,6 +140,19 @@ test('listening sockets: each is listed with its user, on any address, and no co
   }
 });
 
+test('listening sockets: a process without a free descriptor does not take the table for an empty one', async () => {
+  const script = `
+    const { openSync } = await import('node:fs');
+    const { listListeners } = await import('./src/platform/system/tcp-ports.ts');
+    const fill = () => { for (;;) openSync('/dev/null'); };
+    try { fill(); } catch {}
+    console.log(await listListeners().then(() => 'listed', ({ code }) => code));`;
+  await using child = Bun.spawn(['sh', '-c', 'ulimit -n 128; exec "$0" -e "$1"', process.execPath, script], {
+    stdout: 'pipe',
+  });
+  expect(await new Response(child.stdout).text()).toBe('EMFILE\n');
+});
+
 test('sockets on a port: each is found with its process, on any address', async () => {
   await using server = Bun.serve({ hostname: '::1', port: 0, fetch: () => new Response('ok') });
   // A connection of another program may have the same port on another address.

@@ -1,6 +1,7 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import ipaddr from 'ipaddr.js';
 import { pace } from '../pacing.ts';
+import { hasErrorCode } from './system-errors.ts';
 
 const TABLES = ['/proc/net/tcp', '/proc/net/tcp6'];
 const PACE_EVERY = 256;
@@ -70,8 +71,10 @@ function* readListening(table: string): Generator<string, void> {
   let file: number;
   try {
     file = openSync(table, 'r');
-  } catch {
-    return;
+  } catch (cause) {
+    // A machine without IPv6 lacks one of the tables.
+    if (hasErrorCode(cause, 'ENOENT')) return;
+    throw cause;
   }
   try {
     const bytes = Buffer.alloc(READ_BYTES);
