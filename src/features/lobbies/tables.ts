@@ -126,7 +126,7 @@ export const players = pgTable(
     namespace_id: uuid().notNull(),
     /** The client's address. */
     address: text().notNull(),
-    /** The player's client, which has a limit of players (`clients.ts`). Null for players from before clients had one. */
+    /** The player's client, which has a limit of players (`client-limits.ts`). Null for players from before clients had one. */
     client: text(),
     /**
      * The player's number among the seated players of the client, from 1 to the client's limit. Earlier releases set none:

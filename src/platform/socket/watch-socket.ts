@@ -31,7 +31,7 @@ export interface WatchSocketDependencies {
   public_url: string;
   /** Counts the socket as its caller's, or as its address's while the caller is unknown. Throws TOO_MANY_SOCKETS. */
   takeSlot(caller: Caller | undefined, client: CountedClient): () => void;
-  onEnd(session: WatchSocket, duration_ms: number): void;
+  onEnd(socket: WatchSocket, duration_ms: number): void;
 }
 
 /** What is known of a socket when it opens. */

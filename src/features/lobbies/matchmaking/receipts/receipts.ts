@@ -96,7 +96,10 @@ export function createReceipts(dependencies: ReceiptsDependencies) {
   };
 
   return {
-    /** Runs the work of a request and keeps its receipt, unless this second already has its maximum of requests. */
+    /**
+     * Runs the work of a request. Keeps its receipt, unless this second already has its maximum of receipts, or too many
+     * are not written yet.
+     */
     withReceipt: <Answer>(
       describe: () => ReceiptSubject,
       work: (draft: ReceiptDraft) => Promise<Answer>,
