@@ -78,7 +78,7 @@ describe('times of log lines:', () => {
       [20, 10],
     ], // prettier-ignore
     ['no line is later than now', 'a\n', [[2, -50]], undefined, [0]],
-    ['a piece from the future has no effect', 'a\n', [[2, 10]], before(-1_000), [0]],
+    ['no line is earlier than a piece before it by a clock that is ahead', 'a\n', [[2, 10]], before(-1_000), [-1_000]],
     [
       'the parts of a line that is cut',
       '123456789\n',

@@ -11,8 +11,8 @@ export interface TimedLines {
 
 /**
  * Returns when the lines of a piece were written. `lines_until` has, for each part, the number of lines that end in it
- * or before it. A line is never later than `now`, when the piece was read, nor earlier than `not_before`, when the line
- * before it was written.
+ * or before it. A line is not later than `now`, when the piece was read, and never earlier than `not_before`, when the
+ * line before it was written, even if this clock is behind that: the lines of a log are sorted by their times.
  */
 export function timeLines(
   { line_count, lines_until }: { line_count: number; lines_until: number[] },
@@ -20,7 +20,7 @@ export function timeLines(
   { now, not_before }: { now: Date; not_before: Date | undefined },
 ): TimedLines[] {
   const timed: TimedLines[] = [];
-  let ts_ms = Math.min(not_before?.getTime() ?? 0, now.getTime());
+  let ts_ms = not_before?.getTime() ?? 0;
   let timed_count = 0;
   for (const [index, { age_ms }] of [...parts, { age_ms: 0 }].entries()) {
     const count = (lines_until[index] ?? line_count) - timed_count;

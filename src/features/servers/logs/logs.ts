@@ -33,7 +33,7 @@ interface Cursor {
   resume_point: ResumePoint | null;
   next_line: number;
   total_bytes: number;
-  /** When the last line was written. */
+  /** When the last line was written; undefined if it is not kept. */
   ts?: Date;
 }
 
@@ -41,7 +41,7 @@ interface Cursor {
 interface Addition {
   content: Uint8Array;
   line_count: number;
-  /** When the lines were written; by default all of them now. */
+  /** When the lines were written; by default all of them now, or when the line before was written if that is later. */
   timed?: TimedLines[];
   resume_point?: ResumePoint | null;
 }
@@ -129,15 +129,20 @@ export function createLogs({ database, clock, isSpaceLow = async () => false }: 
 
   async function readCursor(name: LogName): Promise<Cursor> {
     const last = await store.selectLastChunk(database.queries, name);
-    return last
-      ? { ...last, next_line: last.first_line + last.line_count, ts: last.ts }
-      : { resume_point: null, next_line: 0, total_bytes: 0 };
+    if (!last) return { resume_point: null, next_line: 0, total_bytes: 0 };
+    const { resume_point, first_line, line_count, total_bytes, ts, content } = last;
+    // The time of an emptied chunk may be the latest possible one.
+    return { resume_point, next_line: first_line + line_count, total_bytes, ...(content.length > 0 && { ts }) };
+  }
+
+  function timeNow({ ts: not_before }: Cursor, line_count: number): TimedLines[] {
+    return timeLines({ line_count, lines_until: [] }, [], { now: clock.now(), not_before });
   }
 
   async function add(
     name: LogName,
     cursor: Cursor,
-    { content, line_count, timed = [{ line_count, ts: clock.now() }], resume_point = cursor.resume_point }: Addition,
+    { content, line_count, timed = timeNow(cursor, line_count), resume_point = cursor.resume_point }: Addition,
   ): Promise<void> {
     const total_bytes = cursor.total_bytes + content.length + CHUNK_OVERHEAD_BYTES;
     const times = packTimes(timed);
