@@ -159,6 +159,10 @@ export const CATALOGUE = {
     status: 400,
     message: 'The game already has the maximum of {max} namespaces. Use one of them, or create another game.',
   },
+  GAME_TOO_MANY_SITES: {
+    status: 400,
+    message: 'The game already has the maximum of {max} sites. Use one of them, or create another game.',
+  },
   GAME_TOO_MANY_VERSIONS: {
     status: 400,
     message: 'The game already has the maximum of {max} versions. Use one of them, or create another game.',

@@ -33,7 +33,7 @@ export function siteRoutes(sites: Sites) {
         body: CreateSiteBody,
         body_bytes_max: LIST_BYTES_MAX,
         response: CreateSiteAnswer,
-        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE'],
+        errors: ['GAME_NOT_FOUND', 'VALIDATION_ERROR', 'UPLOAD_INVALID', 'UPLOAD_TOO_LARGE', 'GAME_TOO_MANY_SITES'],
       },
       async ({ params, body }) => await sites.create(params.game_id, body),
     ),

@@ -1,5 +1,6 @@
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
+import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { displayNameProblem, LONG_DISPLAY_NAME_BYTES_MAX, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
@@ -45,7 +46,7 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
     find: (game_id: string, site_id: string) => store.selectSite(database.queries, game_id, site_id),
     /** Returns the files of a complete site, by path. */
     files: ({ upload_id }: SiteRow): Promise<ReadonlyMap<string, SiteFile>> => site_files.of(upload_id),
-    /** Prepares the upload of a site. Throws VALIDATION_ERROR, UPLOAD_INVALID or UPLOAD_TOO_LARGE. */
+    /** Prepares the upload of a site. Throws VALIDATION_ERROR, UPLOAD_INVALID, UPLOAD_TOO_LARGE or GAME_TOO_MANY_SITES. */
     async create(
       game_id: string,
       { display_name, files }: { display_name: string; files: PrepareSiteFile[] },
@@ -60,7 +61,8 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
         const content_length = files.reduce((sum, file) => sum + file.content_length, 0);
         const times = { create_ts: clock.now(), complete_ts: null };
         const { upload_id } = prepared;
-        await store.insertSite(tx, { site_id, game_id, upload_id, display_name, content_length, ...times });
+        const row = { site_id, game_id, upload_id, display_name, content_length, ...times };
+        if (!(await store.insertSite(tx, row))) throw new ServiceError('GAME_TOO_MANY_SITES', { max: store.SITES_MAX });
         return prepared;
       });
       return { site_id, upload_id, presigned_requests: await uploads.presign(unsent) };

@@ -4,14 +4,19 @@ import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { type SiteRow, sites } from './tables.ts';
 
-const SITES_MAX = 1_000;
+/** Sites of a game. */
+export const SITES_MAX = 10_000;
 
-export async function insertSite(tx: Tx, row: SiteRow): Promise<void> {
+/** Inserts a site. Returns false if its game has the maximum of sites. */
+export async function insertSite(tx: Tx, row: SiteRow): Promise<boolean> {
+  // Until the transaction ends, no other site of the game is created.
   await touch(tx, [topics.sitesOf(row.game_id)]);
+  if ((await tx.$count(sites, eq(sites.game_id, row.game_id))) >= SITES_MAX) return false;
   await tx.insert(sites).values(row);
+  return true;
 }
 
-/** Returns the sites of a game, newest first. */
+/** Returns all sites of a game, newest first. */
 export async function selectSites(queries: Queries, game_id: string): Promise<SiteRow[]> {
   return await queries
     .select()

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
+import { openDatabase } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { openTestService, type TestService } from '../../support/service.ts';
 import { showSite, uploadSite } from '../../support/site.ts';
+import { countOutcomes } from '../../support/suite.ts';
 
 const GIB = 1024 ** 3;
+const FILES = [{ path: 'index.html', content_length: 1 }];
 
 let opened: TestService;
 let game: TestGame;
@@ -92,4 +96,21 @@ test('sites: 500 files are served byte for byte, whatever their names', async ()
     expect({ name, status: response.status }).toEqual({ name, status: 200 });
     expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.from(content))).toBe(true);
   }
+});
+
+test('sites: a game has 10,000 at most, also concurrently, and lists all of them', async () => {
+  const own = await makeGame(opened.api, opened.administrator_token);
+  const path = `/cloud/games/${own.game_id}/cdn/sites`;
+  const { site_id } = (await opened.api.post(path, own.cloud_token, { display_name: 'First', files: FILES })).body;
+  await using database = openDatabase(opened.database_address, 1);
+  await database.queries.execute(sql`
+    insert into sites (site_id, game_id, upload_id, display_name, content_length, create_ts)
+    select gen_random_uuid(), game_id, upload_id, 'many ' || number, 1, create_ts + number * interval '1 millisecond'
+    from sites, generate_series(1, 9998) as number where site_id = ${site_id}`);
+  const answers = await Promise.all(
+    [1, 2, 3].map(() => opened.api.post(path, own.cloud_token, { display_name: 'Last', files: FILES })),
+  );
+  expect(countOutcomes(answers)).toEqual({ '200': 1, '400 GAME_TOO_MANY_SITES': 2 });
+  const { sites: all } = await opened.api.ok('GET', path, { token: own.cloud_token });
+  expect([all.length, all.at(-1).site_id]).toEqual([10_000, site_id]);
 });
