@@ -65,7 +65,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: a number in a form', () => {
       send: (value) => setLimits(value, 1),
     },
     {
-      label: 'Players of one client',
+      label: 'Players of one address',
       max: 2_147_483_647,
       address: () => `${path}/settings`,
       sent_by: 'Save limits',

@@ -53,7 +53,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     const lobbies = page.getByLabel('Lobbies at once');
     await lobbies.waitFor();
     await muster.api.ok('POST', limits, { token, body: { lobby_count_max: 30, max_players: 8 } });
-    await page.getByLabel('Players of one client').fill('5');
+    await page.getByLabel('Players of one address').fill('5');
     await page.getByRole('button', { name: 'Save limits' }).click();
     await page.getByText('The limits are set.').waitFor();
     expect((await configOf()).matchmaker).toMatchObject({ lobby_count_max: 30, max_players_per_client: 5 });

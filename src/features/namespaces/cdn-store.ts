@@ -1,9 +1,10 @@
-import { and, asc, count, eq } from 'drizzle-orm';
+import { and, asc, count, eq, sql } from 'drizzle-orm';
+import type { PgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Queries, Tx } from '../../platform/database/database.ts';
 import { touch } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import type { NamespaceScope } from './store.ts';
-import { type DomainRow, type NamespaceRow, namespaceAuthUsers, namespaceDomains, namespaces } from './tables.ts';
+import { type DomainRow, namespaceAuthUsers, namespaceDomains, namespaces } from './tables.ts';
 
 const DOMAINS_LIMIT = 100;
 const USERS_LIMIT = 100;
@@ -12,7 +13,7 @@ const USERS_LIMIT = 100;
 export async function updateSettings(
   tx: Tx,
   { game_id, namespace_id }: NamespaceScope,
-  settings: Partial<NamespaceRow>,
+  settings: PgUpdateSetSource<typeof namespaces>,
 ): Promise<boolean> {
   await touchSettings(tx, { game_id, namespace_id });
   const rows = await tx
@@ -21,6 +22,27 @@ export async function updateSettings(
     .where(and(eq(namespaces.game_id, game_id), eq(namespaces.namespace_id, namespace_id)))
     .returning({ namespace_id: namespaces.namespace_id });
   return rows.length > 0;
+}
+
+/**
+ * Sets the maximum of lobbies of a namespace and of players per client. A new number of players is also that of clients at
+ * VPNs, proxies, Tor and hosting. Returns false if the game has no such namespace.
+ */
+export async function updateMatchmakerLimits(
+  tx: Tx,
+  scope: NamespaceScope,
+  { lobby_count_max, max_players }: { lobby_count_max: number; max_players: number },
+): Promise<boolean> {
+  const unlessSame = (column: PgColumn) =>
+    sql`case ${namespaces.max_players_per_client} when ${max_players}::integer then ${column} else ${max_players}::integer end`;
+  return await updateSettings(tx, scope, {
+    lobby_count_max,
+    max_players_per_client: max_players,
+    max_players_per_client_vpn: unlessSame(namespaces.max_players_per_client_vpn),
+    max_players_per_client_proxy: unlessSame(namespaces.max_players_per_client_proxy),
+    max_players_per_client_tor: unlessSame(namespaces.max_players_per_client_tor),
+    max_players_per_client_hosting: unlessSame(namespaces.max_players_per_client_hosting),
+  });
 }
 
 /** Returns the domains of a namespace, ordered by name. */

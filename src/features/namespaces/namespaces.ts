@@ -11,7 +11,7 @@ import { refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import type { Versions } from '../versions/versions.ts';
 import { createCdnSettings, type DomainSettings } from './cdn.ts';
-import { updateSettings } from './cdn-store.ts';
+import { updateMatchmakerLimits } from './cdn-store.ts';
 import { developmentPortProblems, matchmakerLimitProblems, NAMESPACE_ADVICE, namespaceProblems } from './rules.ts';
 import * as store from './store.ts';
 import type { NamespaceRow } from './tables.ts';
@@ -123,16 +123,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
       limits: { lobby_count_max: number; max_players: number },
     ): Promise<void> {
       refuseProblems(matchmakerLimitProblems(limits), NAMESPACE_ADVICE);
-      const { lobby_count_max, max_players } = limits;
-      const settings = {
-        lobby_count_max,
-        max_players_per_client: max_players,
-        max_players_per_client_vpn: max_players,
-        max_players_per_client_proxy: max_players,
-        max_players_per_client_tor: max_players,
-        max_players_per_client_hosting: max_players,
-      };
-      await change(scope, (tx) => updateSettings(tx, scope, settings));
+      await change(scope, (tx) => updateMatchmakerLimits(tx, scope, limits));
     },
     /** Returns what is wrong with the ports of a development token. Throws CLOUD_INVALID_CONFIG. */
     validateDevelopmentToken: (wanted: Omit<DevelopmentTokenBody, 'hostname'>) =>

@@ -57,7 +57,20 @@ describe("the matchmaker's limits", () => {
     }
   });
 
-  test('one number of players is that of all kinds of client', async () => {
+  test('a number of players that is not new leaves the other kinds of client as they are', async () => {
+    const token = opened.administrator_token;
+    const body = { display_name: 'Of default limits', developer_group_id: game.group_id };
+    const { game_id } = await opened.api.ok('POST', '/cloud/games', { token, body });
+    const { game: made } = await opened.api.ok('GET', `/cloud/games/${game_id}`, { token });
+    const path = `/cloud/games/${game_id}/namespaces/${made.namespaces[0].namespace_id}`;
+    const readLimits = async () => (await opened.api.ok('GET', path, { token })).namespace.config.matchmaker;
+    const before = await readLimits();
+    const limits = { lobby_count_max: 9, max_players: before.max_players_per_client };
+    await opened.api.ok('POST', `${path}/mm-config`, { token, body: limits });
+    expect(await readLimits()).toEqual({ ...before, lobby_count_max: 9 });
+  });
+
+  test('a new number of players is that of all kinds of client', async () => {
     await call('POST', '/mm-config', { lobby_count_max: 7, max_players: 3 });
     expect((await readConfig()).matchmaker).toEqual({
       lobby_count_max: 7,

@@ -16,7 +16,7 @@ const PLAYERS_MAX = 2_147_483_647;
 type Settings = Answer<typeof NAMESPACE, 'get'>;
 type Limits = Settings['namespace']['config']['matchmaker'];
 
-/** How many lobbies the namespace may have, and how many players a client. */
+/** How many lobbies the namespace may have, and how many players one address. */
 export function LimitsForm({ limits, onChange }: { limits: Limits; onChange(): Promise<void> }) {
   const { scope } = useNamespace();
   const lobbies = useSignal(String(limits.lobby_count_max));
@@ -43,14 +43,17 @@ export function LimitsForm({ limits, onChange }: { limits: Limits; onChange(): P
   };
   return (
     <Section title="Limits">
-      <form class="card pad row filters" onSubmit={save}>
-        <TextField label="Lobbies at once" value={lobbies} max={LOBBIES_MAX} is_required />
-        <TextField label="Players of one client" value={players} max={PLAYERS_MAX} is_required />
-        {may_act.value && (
-          <button type="submit" disabled={is_busy.value}>
-            Save limits
-          </button>
-        )}
+      <form class="card pad stack" onSubmit={save}>
+        <div class="row filters">
+          <TextField label="Lobbies at once" value={lobbies} max={LOBBIES_MAX} is_required />
+          <TextField label="Players of one address" value={players} max={PLAYERS_MAX} is_required />
+          {may_act.value && (
+            <button type="submit" disabled={is_busy.value}>
+              Save limits
+            </button>
+          )}
+        </div>
+        <p class="quiet">A new number of players is also the limit for addresses of VPNs, proxies, Tor and hosting.</p>
       </form>
     </Section>
   );
