@@ -190,8 +190,8 @@ async function openSiteFeatures(
   { namespaceOfLobby }: { namespaceOfLobby: Lobbies['namespaceOf'] },
 ) {
   const { games, data } = with_games;
-  const admitToken = games.admitToken;
-  const shares: Shares = add(openShares({ ...with_games, admitToken, namespaceOfLobby }));
+  const { admitToken, tokensNotBefore } = games;
+  const shares: Shares = add(openShares({ ...with_games, admitToken, tokensNotBefore, namespaceOfLobby }));
   const audit = add(openAudit({ ...with_games, audit_days: config.audit_days, namespaceOfLobby }));
   add(openMedia({ ...with_games, picture_quota: config.picture_quota }));
   add(openDevices(with_games));

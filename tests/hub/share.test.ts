@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { topics } from '../../src/features/topics.ts';
 import { touch } from '../../src/platform/watch/versions.ts';
+import { makeGame } from '../support/game.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { WITHOUT_PAGES } from '../support/hub/browser.ts';
 import { shareChromium, takePictures } from '../support/hub/hub-page.ts';
@@ -58,6 +59,24 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: share links', () => {
     await owner.page.getByRole('button', { name: /^Revoke the link/ }).click();
     await owner.page.getByText('The link is revoked.').waitFor();
     await page.getByRole('alert').getByText('This link has expired or was revoked.').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test('links that end with all tokens of the game leave the list', async () => {
+    const own = await makeGame(muster.api, muster.administrator_token);
+    const shares = `/cloud/games/${own.game_id}/namespaces/${own.namespace_id}/shares`;
+    await muster.api.ok('POST', shares, { token: own.cloud_token, body: {} });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/settings`);
+    const { page, problems } = opened;
+    const links = page.getByRole('button', { name: /^Revoke the link/ });
+    await links.waitFor();
+    await page.getByRole('button', { name: 'Revoke all' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke all' }).click();
+    await links.waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByRole('heading', { name: 'Tokens' }).waitFor();
+    expect(await links.count()).toBe(0);
     expect(problems).toEqual([]);
   });
 

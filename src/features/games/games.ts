@@ -245,6 +245,9 @@ export function createGames(dependencies: GamesDependencies) {
       await tenants.authorize(caller, { game_id }, 'write');
       return { token_id: crypto.randomUUID(), at };
     },
+    /** Returns when the tokens of a game were revoked; undefined if never. */
+    tokensNotBefore: async (game_id: string) =>
+      (await store.selectGame(database.queries, game_id))?.tokens_not_before ?? undefined,
     /** Revokes the cloud and service tokens of a group's games when the transaction commits. */
     revokeTokensOf: (tx: Tx, group_id: string) => store.revokeTokens(tx, { developer_group_id: group_id }, clock),
     /** Revokes all cloud and service tokens and share links of a game, for the owner of its group. */

@@ -48,7 +48,7 @@ export function shareRoutes(shares: Shares) {
         response: SharesAnswer,
         errors: NOT_FOUND,
       },
-      async ({ params }) => ({ shares: (await shares.list(params.namespace_id)).map(toShare) }),
+      async ({ params }) => ({ shares: (await shares.list(params)).map(toShare) }),
     ),
     route(
       'DELETE',

@@ -19,6 +19,8 @@ export interface SharesDependencies {
   public_url: string;
   /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
   admitToken(caller: Caller, game_id: string): Promise<TokenStamp>;
+  /** Returns when the tokens of a game were revoked; undefined if never. */
+  tokensNotBefore(game_id: string): Promise<Date | undefined>;
   /** Returns the namespace of a lobby of a game. */
   namespaceOfLobby(lobby: { game_id: string; lobby_id: string }): Promise<string | undefined>;
 }
@@ -35,7 +37,12 @@ export type Shares = ReturnType<typeof createShares>;
 
 /** Creates the use cases of shares: links by which anyone can look at a namespace or one lobby, and change nothing. */
 export function createShares(dependencies: SharesDependencies) {
-  const { database, clock, events, tokens, public_url, admitToken, namespaceOfLobby } = dependencies;
+  const { database, clock, events, tokens, public_url, admitToken, tokensNotBefore, namespaceOfLobby } = dependencies;
+
+  async function validSharesOf({ game_id, namespace_id }: Pick<WantedShare, 'game_id' | 'namespace_id'>) {
+    const not_before = await tokensNotBefore(game_id);
+    return { namespace_id, now: clock.now(), not_before, shares_max: SHARES_MAX };
+  }
 
   return {
     /** Creates a share and its token. Throws MATCHMAKER_LOBBY_NOT_FOUND or SHARES_TOO_MANY. */
@@ -46,7 +53,7 @@ export function createShares(dependencies: SharesDependencies) {
       }
       const { token_id: share_id, at } = await admitToken(caller, game_id);
       const row = { ...wanted, share_id, lobby_id: lobby_id ?? null, create_ts: at, expire_ts: after(at, lifetime_ms) };
-      if (!(await store.insertShare(database, row, { now: clock.now(), shares_max: SHARES_MAX }))) {
+      if (!(await store.insertShare(database, row, await validSharesOf(wanted)))) {
         throw new ServiceError('SHARES_TOO_MANY', { max: SHARES_MAX });
       }
       const token = await tokens.issue({ kind: 'share', share_id }, { lifetime_ms, stamp: { token_id: share_id, at } });
@@ -54,8 +61,8 @@ export function createShares(dependencies: SharesDependencies) {
       return { row, token, url: `${page}#share=${token}` };
     },
     /** Returns the valid shares of a namespace, newest first. */
-    list: (namespace_id: string) =>
-      store.selectShares(database.queries, namespace_id, { now: clock.now(), shares_max: SHARES_MAX }),
+    list: async (scope: Pick<WantedShare, 'game_id' | 'namespace_id'>) =>
+      await store.selectShares(database.queries, await validSharesOf(scope)),
     find: (share_id: string): Promise<ShareRow | undefined> => store.selectShare(database.queries, share_id),
     /** Throws SHARE_NOT_FOUND. */
     async get(share_id: string): Promise<ShareRow> {

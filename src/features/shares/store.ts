@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gt } from 'drizzle-orm';
+import { and, count, desc, eq, gt, gte } from 'drizzle-orm';
 import type { Database, Queries, Tx } from '../../platform/database/database.ts';
 import { deleteOldRows } from '../../platform/database/old-rows.ts';
 import { lockTopics, touch } from '../../platform/watch/versions.ts';
@@ -7,26 +7,37 @@ import { type ShareRow, shares } from './tables.ts';
 
 const DELETED_AT_ONCE_MAX = 1_000;
 
-/** Inserts a share unless the namespace has a number of shares that are valid at a given time. Returns whether it did. */
+/** The shares of a namespace whose tokens are accepted at a given time. */
+export interface ValidShares {
+  namespace_id: string;
+  now: Date;
+  /** When the tokens of the game were revoked, if ever. Shares from before keep their rows. */
+  not_before: Date | undefined;
+  shares_max: number;
+}
+
+function isValid({ namespace_id, now, not_before }: ValidShares) {
+  const is_of = eq(shares.namespace_id, namespace_id);
+  return and(is_of, gt(shares.expire_ts, now), not_before && gte(shares.create_ts, not_before));
+}
+
+/** Inserts a share unless the namespace has the maximum of valid ones. Returns whether it did. */
 export async function insertShare(
   { transact }: Pick<Database, 'transact'>,
   row: ShareRow,
-  { now, shares_max }: { now: Date; shares_max: number },
+  valid: ValidShares,
 ): Promise<boolean> {
   return await transact(async (tx) => {
     // Concurrent requests of one namespace count one after another.
     await lockTopics(tx, [topics.sharesOf(row.namespace_id)]);
-    if ((await countValid(tx, row.namespace_id, now)) >= shares_max) return false;
+    if ((await countValid(tx, valid)) >= valid.shares_max) return false;
     await tx.insert(shares).values(row);
     return true;
   });
 }
 
-async function countValid(tx: Tx, namespace_id: string, now: Date): Promise<number> {
-  const [row] = await tx
-    .select({ valid: count() })
-    .from(shares)
-    .where(and(eq(shares.namespace_id, namespace_id), gt(shares.expire_ts, now)));
+async function countValid(tx: Tx, valid: ValidShares): Promise<number> {
+  const [row] = await tx.select({ valid: count() }).from(shares).where(isValid(valid));
   return row?.valid ?? 0;
 }
 
@@ -35,18 +46,14 @@ export async function selectShare(queries: Queries, share_id: string): Promise<S
   return row;
 }
 
-/** Returns the shares of a namespace that are valid at a given time, newest first. */
-export async function selectShares(
-  queries: Queries,
-  namespace_id: string,
-  { now, shares_max }: { now: Date; shares_max: number },
-): Promise<ShareRow[]> {
+/** Returns valid shares, newest first. */
+export async function selectShares(queries: Queries, valid: ValidShares): Promise<ShareRow[]> {
   return await queries
     .select()
     .from(shares)
-    .where(and(eq(shares.namespace_id, namespace_id), gt(shares.expire_ts, now)))
+    .where(isValid(valid))
     .orderBy(desc(shares.create_ts), desc(shares.share_id))
-    .limit(shares_max);
+    .limit(valid.shares_max);
 }
 
 /** Deletes a share of a namespace, and notifies the watches that use it. Returns false if there is none. */

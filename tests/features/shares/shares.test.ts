@@ -77,6 +77,11 @@ describe('share links: are refused', () => {
       token: full.cloud_token,
     });
     await share({}, full);
+    // Those that are revoked with all tokens of the game do not count.
+    muster.clock.advance(1_000);
+    const revoke = `/cloud/games/${full.game_id}/tokens/revoke`;
+    await muster.api.ok('POST', revoke, { token: muster.administrator_token, body: {} });
+    expect(outcomeOf(await muster.api.post(path, muster.administrator_token))).toBe('200');
   });
 });
 
@@ -173,6 +178,16 @@ describe('share links: end', () => {
       async () => (await outcomesOf(token, { of: revoked })).list === '403 TOKEN_REVOKED',
       'the token to be refused',
     );
+    const listed = async () => {
+      const { shares } = await muster.api.ok('GET', `${namespaceOf(revoked)}/shares`, {
+        token: muster.administrator_token,
+      });
+      return shares.map(({ share_id }: { share_id: string }) => share_id);
+    };
+    expect(await listed()).toEqual([]);
+    // A link that is made at once has the time of the revocation, and is valid.
+    const { share_id } = await share({}, { ...revoked, cloud_token: muster.administrator_token });
+    expect(await listed()).toEqual([share_id]);
   });
 
   test('when they expire, and are no longer listed', async () => {

@@ -7,7 +7,7 @@ import { Read } from '../../parts/read.tsx';
 import { Section } from '../../parts/section.tsx';
 import { LimitsForm } from './limits.tsx';
 import { Members } from './members.tsx';
-import { ShareLinks } from './shares.tsx';
+import { ShareLinks, useShareLinks } from './shares.tsx';
 import { SiteSettings } from './site.tsx';
 import { Tokens } from './tokens.tsx';
 import { Trials } from './trials.tsx';
@@ -18,6 +18,7 @@ const NAMESPACE = '/cloud/games/{game_id}/namespaces/{namespace_id}';
 export function SettingsPage() {
   const { game, namespace, scope } = useNamespace();
   const reading = useReading(NAMESPACE, scope);
+  const share_links = useShareLinks();
   useTitle(`Settings · ${namespace.name_id} · ${game.display_name}`);
   return (
     <>
@@ -33,8 +34,8 @@ export function SettingsPage() {
         )}
       </Read>
       {may_act.value && <Trials />}
-      <Tokens />
-      <ShareLinks />
+      <Tokens onRevoke={share_links.again} />
+      <ShareLinks of={share_links} />
       <Section title="Regions and ids">
         <Facts
           of={[

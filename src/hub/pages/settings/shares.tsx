@@ -2,7 +2,7 @@ import { useAction } from '../../data/actions.ts';
 import { type Answer, remove } from '../../data/api.ts';
 import { may_act } from '../../data/bearer.ts';
 import { shortId, useNamespace } from '../../data/namespaces.ts';
-import { useReading } from '../../data/reading.ts';
+import { type Reading, useReading } from '../../data/reading.ts';
 import { Notice } from '../../parts/notice.tsx';
 import { Section } from '../../parts/section.tsx';
 import { momentOf } from '../../parts/time.tsx';
@@ -12,10 +12,14 @@ const SHARE = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares/{share_id
 
 type Share = Answer<typeof SHARES, 'get'>['shares'][number];
 
-/** The valid share links of the namespace, which can be revoked. */
-export function ShareLinks() {
+/** Reads the valid share links of the namespace. */
+export function useShareLinks(): Reading<Answer<typeof SHARES, 'get'>> {
   const { scope } = useNamespace();
-  const { read, failure, again } = useReading(SHARES, scope);
+  return useReading(SHARES, scope);
+}
+
+/** The valid share links of the namespace, which can be revoked. */
+export function ShareLinks({ of: { read, failure, again } }: { of: ReturnType<typeof useShareLinks> }) {
   const shares = read.value?.shares ?? [];
   return (
     <>

@@ -24,8 +24,8 @@ const SERVICE = '/games/{game_id}/environments/{environment_id}/tokens/service';
 const REVOCABLE = ['usr', 'cloud', 'env_svc', 'share'];
 const REVOKE = '/cloud/games/{game_id}/tokens/revoke';
 
-/** Creates tokens, says what a token is, and revokes those of the game. */
-export function Tokens() {
+/** Creates tokens, says what a token is, and revokes those of the game, with its share links. */
+export function Tokens({ onRevoke }: { onRevoke(): Promise<void> }) {
   const { scope, environment } = useNamespace();
   const { game_id } = scope;
   return (
@@ -43,7 +43,7 @@ export function Tokens() {
             text="For a back end that starts servers here. Keep it secret."
             make={() => post(SERVICE, environment, {})}
           />
-          {bearer.value?.is === 'person' && <RevokeTokens />}
+          {bearer.value?.is === 'person' && <RevokeTokens onRevoke={onRevoke} />}
         </div>
       )}
       <WhatIsIt />
@@ -90,13 +90,14 @@ function NewToken({ label, text, make }: NewTokenProps) {
   );
 }
 
-function RevokeTokens() {
+function RevokeTokens({ onRevoke }: { onRevoke(): Promise<void> }) {
   const { game, scope } = useNamespace();
   const { is_busy, act } = useAction();
   const revoke = () =>
-    act('All cloud and service tokens and share links of the game are revoked.', () =>
-      post(REVOKE, { game_id: scope.game_id }, {}),
-    );
+    act('All cloud and service tokens and share links of the game are revoked.', async () => {
+      await post(REVOKE, { game_id: scope.game_id }, {});
+      await onRevoke();
+    });
   return (
     <Confirm
       label="Revoke all"
