@@ -50,7 +50,7 @@ export function describeReceipt(receipt: Receipt): string[] {
     ['asked for', describeRequest(receipt)],
     ['captcha', captcha && describeCaptcha(captcha)],
     ['verification', verification && describeVerification(verification)],
-    ['rounds', rounds > 1 ? `${rounds}: it lost ${counted(rounds - 1, 'race', 'races')} for a seat` : undefined],
+    ['rounds', rounds > 1 ? `${rounds}: it was decided ${counted(rounds - 1, 'more time', 'more times')}` : undefined],
     ...others.map((lobby): [string, string] => {
       const { passed_over } = lobby;
       const described = `${shortId(lobby.lobby_id)} (${describeLobby(lobby)} taken)`;

@@ -55,7 +55,7 @@ test('receipt: seats, requests, captchas, verifications and rounds are shown', (
     ],
     [{ verification: { is_accepted: true, status: 200 } }, 'verification  accepted (status 200)'],
     [{ verification: { is_accepted: false, failure: 'timeout' } }, 'verification  refused (timeout)'],
-    [{ rounds: 3 }, 'rounds        3: it lost 2 races for a seat'],
+    [{ rounds: 3 }, 'rounds        3: it was decided 2 more times'],
     [{ considered: [], outcome: { code: 'X' } }, 'No lobby was considered.'],
     [{}, 'time          checked 1 ms, queued 1.2 ms, decided 3 ms, seated 9.4 ms, answered 10 ms'],
   ];

@@ -72,6 +72,41 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: why', () => {
     expect(problems).toEqual([]);
   });
 
+  test('a create is tried again with its publicity, and a join by a code with the lobby that it found', async () => {
+    const own = await makeControlledGame(muster, {
+      game_modes: { duel: { actions: { create: { enabled: true, enable_public: true, enable_private: true } } } },
+    });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    const request = async (path_of_player: string, body: object) => {
+      const answer = await muster.api.call('POST', path_of_player, { token: own.public_token, body });
+      return { ...answer, page: `/hub/${its.name_id}/prod/why/${answer.headers.get('rvt-ray-id')}` };
+    };
+    const made = await request('/matchmaker/lobbies/create', { game_mode: 'duel', publicity: 'private' });
+    expect(outcomeOf(made)).toBe('200');
+    const joined = await request('/matchmaker/lobbies/join', { code: made.body.lobby.code });
+    expect(outcomeOf(joined)).toBe('200');
+    const lost = await request('/matchmaker/lobbies/join', { code: 'NOTHING' });
+    expect(outcomeOf(lost)).toBe('404 MATCHMAKER_LOBBY_NOT_FOUND');
+    const list = `/cloud/games/${own.game_id}/namespaces/${own.namespace_id}/matchmaker/lobbies`;
+    const lobbies = async () =>
+      (await muster.api.ok('GET', list, { token: own.cloud_token })).rows.map(
+        ({ publicity, player_count }: { publicity: string; player_count: number }) => `${publicity} ${player_count}`,
+      );
+    await using opened = await chromium.open(made.page, own.cloud_token);
+    const { page, problems } = opened;
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('The request got a seat.').waitFor();
+    expect((await lobbies()).toSorted()).toEqual(['private 1', 'private 2']);
+    await page.goto(`${muster.config.public_url}${joined.page}`);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('The request got a seat.').waitFor();
+    expect((await lobbies()).toSorted()).toEqual(['private 1', 'private 3']);
+    await page.goto(`${muster.config.public_url}${lost.page}`);
+    await page.getByRole('link', { name: 'MATCHMAKER_LOBBY_NOT_FOUND' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
   test('a ray id without a receipt is explained', async () => {
     await using opened = await chromium.open(`${path}/why/${crypto.randomUUID()}`, game.cloud_token);
     await opened.page.getByText('Receipts are kept for an hour').waitFor();

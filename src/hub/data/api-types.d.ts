@@ -1711,6 +1711,7 @@ export interface components {
       /** Format: uuid */
       lobby_id?: string;
       max_players?: number;
+      publicity?: components['schemas']['LobbyPublicity'];
       /** @description Whether to create a lobby if none had a free seat. */
       creates?: boolean;
       players: number;
@@ -3926,6 +3927,7 @@ export interface operations {
            *             },
            *             "lobby_id": "91bb0356-1c39-505d-8aaf-4feb6858bb1c",
            *             "max_players": 16,
+           *             "publicity": "public",
            *             "creates": true,
            *             "players": 1,
            *             "wait_ms": 1
@@ -4041,6 +4043,7 @@ export interface operations {
            *           },
            *           "lobby_id": "91bb0356-1c39-505d-8aaf-4feb6858bb1c",
            *           "max_players": 16,
+           *           "publicity": "public",
            *           "creates": true,
            *           "players": 1,
            *           "wait_ms": 1

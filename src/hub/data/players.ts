@@ -39,8 +39,9 @@ export async function requestSeat<Path extends PlayerPath>(
  * Sends the request of a receipt once more. A receipt has neither the data for verification nor the configuration of a
  * lobby, so these are missing. Throws Refused.
  */
-export async function repeatRequest(scope: Scope, { kind, request }: Receipt): Promise<Seat> {
-  const { game_modes = [], regions, tags, max_players, players, creates, wait_ms, lobby_id } = request;
+export async function repeatRequest(scope: Scope, receipt: Receipt): Promise<Seat> {
+  const { kind, request } = receipt;
+  const { game_modes = [], regions, tags, max_players, players, creates, wait_ms, publicity } = request;
   const wanted = { players, ...(tags && { tags }), ...(max_players !== undefined && { max_players }) };
   switch (kind) {
     case 'find':
@@ -52,14 +53,26 @@ export async function repeatRequest(scope: Scope, { kind, request }: Receipt): P
         ...(wait_ms !== undefined && { wait_ms }),
       });
     case 'join':
-      return await requestSeat(scope, '/matchmaker/lobbies/join', { players, ...(lobby_id && { lobby_id }) });
+      return await requestSeat(scope, '/matchmaker/lobbies/join', { players, ...lobbyOf(receipt) });
     case 'create':
       return await requestSeat(scope, '/matchmaker/lobbies/create', {
         ...wanted,
         game_mode: game_modes[0] ?? '',
         ...(regions?.[0] !== undefined && { region: regions[0] }),
+        ...(publicity && { publicity }),
       });
   }
+}
+
+/** Returns whether a receipt names all that its request needs. A join by a code may have found no lobby. */
+export function isRepeatable(receipt: Receipt): boolean {
+  return receipt.kind !== 'join' || lobbyOf(receipt) !== undefined;
+}
+
+/** Returns the lobby that a join named or, by its code, found. */
+function lobbyOf({ request, outcome }: Receipt): { lobby_id: string } | undefined {
+  const lobby_id = request.lobby_id ?? outcome.lobby_id;
+  return lobby_id === undefined ? undefined : { lobby_id };
 }
 
 /** Returns a solved proof of work; undefined if the version has captchas of other kinds only. */

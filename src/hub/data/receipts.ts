@@ -27,7 +27,9 @@ export interface Stage {
 export function stagesOf({ stages_ms }: Receipt): Stage[] {
   const ends = STAGES.flatMap(([stage, text]) => {
     const end_ms = stages_ms[stage];
-    return end_ms === undefined ? [] : [{ text, end_ms }];
+    // In the queue, it is the last of several rounds.
+    const is_turn = stage === 'decided' && stages_ms.queued !== undefined;
+    return end_ms === undefined ? [] : [{ text: is_turn ? 'waited for its turn' : text, end_ms }];
   }).sort((one, other) => one.end_ms - other.end_ms);
   return ends.map(({ text, end_ms }, index) => {
     const from_ms = ends[index - 1]?.end_ms ?? 0;

@@ -5,7 +5,7 @@ import { useAction } from '../data/actions.ts';
 import { get } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useHref, useNamespace, versionName } from '../data/namespaces.ts';
-import { repeatRequest } from '../data/players.ts';
+import { isRepeatable, repeatRequest } from '../data/players.ts';
 import { describeRequest, errorHref, type Receipt, stagesOf } from '../data/receipts.ts';
 import { Refused } from '../data/request.ts';
 import { goTo } from '../data/router.ts';
@@ -62,7 +62,7 @@ export function ReceiptPage({ id }: { id: string }) {
           ],
           captcha && ['Captcha', describeCaptcha(captcha)],
           verification && ['Verification', describeVerification(verification)],
-          rounds > 1 && ['Rounds', `${rounds}: it lost ${rounds - 1} ${rounds === 2 ? 'race' : 'races'} for a seat`],
+          rounds > 1 && ['Rounds', `${rounds}: it was decided ${rounds - 1} more ${rounds === 2 ? 'time' : 'times'}`],
           ['Ray id', <code key="ray">{receipt.ray_id}</code>],
         ]}
       />
@@ -177,7 +177,7 @@ function TryAgain({ receipt }: { receipt: Receipt }) {
   const hrefTo = useHref();
   const { is_busy, act } = useAction();
   const unmounted = useUnmountSignal();
-  if (!may_act.value) return null;
+  if (!may_act.value || !isRepeatable(receipt)) return null;
   const again = () =>
     act('The request got a seat.', async () => {
       try {

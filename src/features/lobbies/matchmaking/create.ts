@@ -74,10 +74,10 @@ export async function create(
 
 function describe(namespace: NamespaceRow, body: CreateBody, { ray_id }: RequestContext): ReceiptSubject {
   const { namespace_id, version_id } = namespace;
-  const { game_mode, region, tags, max_players, players = 1 } = body;
+  const { game_mode, region, tags, max_players, publicity, players = 1 } = body;
   const regions = region === undefined ? undefined : [region];
   const request = {
-    ...omitUndefined({ game_modes: [game_mode], regions, tags: tags && cutTags(tags), max_players }),
+    ...omitUndefined({ game_modes: [game_mode], regions, tags: tags && cutTags(tags), max_players, publicity }),
     players,
   };
   return { kind: 'create', ray_id, namespace_id, version_id, request };

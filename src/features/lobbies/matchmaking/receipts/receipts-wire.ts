@@ -5,6 +5,7 @@ import { CaptchaDecision } from '../../../captcha/wire.ts';
 import { OutboundExchange } from '../../../outbound-exchange.ts';
 import { SEAT_REQUEST_KINDS } from '../../../seat-request-kinds.ts';
 import { BeforeCreateTs } from '../../developers/developer-wire.ts';
+import { Publicity } from '../../wire.ts';
 
 /** Reasons why a lobby was passed over. */
 export const PASSED_OVER = ['closed', 'private', 'full', 'tags', 'awaited', 'machine', 'less_full'] as const;
@@ -79,6 +80,7 @@ export const Receipt = Type.Object(
         tags: Type.Optional(Type.Record(Type.String(), Type.String())),
         lobby_id: Type.Optional(Uuid),
         max_players: Type.Optional(Type.Integer()),
+        publicity: Type.Optional(Publicity),
         creates: Type.Optional(Type.Boolean({ description: 'Whether to create a lobby if none had a free seat.' })),
         players: Type.Integer(),
         wait_ms: Type.Optional(Type.Integer({ description: 'How long the find could wait for its turn.' })),
