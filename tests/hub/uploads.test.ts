@@ -270,6 +270,37 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     expect(problems).toEqual([]);
   });
 
+  test('a build makes no version if the live one has secrets, which the page cannot copy', async () => {
+    const own = await makeControlledGame(muster);
+    const verification_config = { url: 'https://example.com/verify', secret: `whsec_${btoa('x'.repeat(32))}` };
+    const find_action = { enabled: true, verification_config };
+    await deploy(muster.api, own, { ...own.matchmaker, game_modes: { default: { actions: { find: find_action } } } });
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/versions`, own.cloud_token);
+    const { page, problems } = opened;
+    await page.getByLabel('File of a game server').setInputFiles(SCRIPT);
+    await page.getByRole('dialog').getByRole('button', { name: 'Upload', exact: true }).click();
+    await page.getByText('The live version has secrets, which this page cannot copy.').waitFor();
+    expect(await page.getByRole('button', { name: 'New version with it' }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
+  test('a program whose name has a blank is not proposed, and the form says what to do', async () => {
+    const above = await mkdtemp(join(tmpdir(), 'muster-blank-'));
+    await writeFile(join(above, 'My Game.sh'), SERVER);
+    await using opened = await chromium.open(path, game.cloud_token);
+    const { page, problems } = opened;
+    await page.getByLabel('Folder of a game server').setInputFiles(above);
+    const command = page.getByRole('dialog').getByLabel('Command');
+    expect(await command.inputValue()).toBe('');
+    await command.fill('./My Game.sh');
+    expect(await command.evaluate((input: HTMLInputElement) => input.validationMessage)).toBe(
+      'A program whose name has a blank cannot be named here: rename it, or use "muster deploy".',
+    );
+    expect(problems).toEqual([]);
+    await rm(above, { recursive: true });
+  });
+
   test('a script of an upgraded service that is missing is reported with what to do', async () => {
     await using made = await makeFolder();
     await using opened = await chromium.open(path, game.cloud_token);

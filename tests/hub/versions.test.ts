@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { deploy } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { WITHOUT_PAGES } from '../support/hub/browser.ts';
@@ -137,6 +138,39 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: versions', () => {
     expect(await liveVersion()).toBe(game.version_id);
     await page.getByRole('button', { name: 'Deploy' }).waitFor({ state: 'detached' });
     expect(problems).toEqual([]);
+  });
+
+  test('versions that differ in a secret only are not called the same', async () => {
+    const own = await makeControlledGame(muster);
+    const deployWith = (letter: string) => {
+      const verification_config = { url: 'https://example.com/verify', secret: `whsec_${btoa(letter.repeat(32))}` };
+      const find_action = { enabled: true, verification_config };
+      return deploy(muster.api, own, {
+        ...own.matchmaker,
+        game_modes: { default: { actions: { find: find_action } } },
+      });
+    };
+    await deployWith('x');
+    await deployWith('y');
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/versions`, own.cloud_token);
+    await opened.page.getByRole('button', { name: 'Roll back' }).click();
+    const same = 'Their configurations are the same, apart from secrets, which are not shown.';
+    await opened.page.getByRole('dialog').getByText(same).waitFor();
+  });
+
+  test('of many builds, the newest are listed first, and all of them by a button', async () => {
+    const own = await makeControlledGame(muster);
+    await muster.database.queries.execute(sql`
+      insert into builds select (jsonb_populate_record(build, jsonb_build_object('build_id', gen_random_uuid()))).*
+      from builds as build, generate_series(1, 50) where build.game_id = ${own.game_id}`);
+    const { game: its } = await muster.api.ok('GET', `/cloud/games/${own.game_id}`, { token: own.cloud_token });
+    await using opened = await chromium.open(`/hub/${its.name_id}/prod/versions`, own.cloud_token);
+    const rows = opened.page.getByRole('region', { name: 'Builds' }).locator('tbody tr');
+    await rows.nth(49).waitFor();
+    expect(await rows.count()).toBe(50);
+    await opened.page.getByRole('button', { name: 'All 51 builds' }).click();
+    await rows.nth(50).waitFor();
   });
 
   test('the builds of the game are listed', async () => {

@@ -49,6 +49,15 @@ export function gameModesOf(version: Version | Error | undefined): Record<string
   return version instanceof Error ? {} : (version?.config.matchmaker?.game_modes ?? {});
 }
 
+/** Returns whether a version has secrets of its own. The service shows them as empty texts. */
+export function hasSecrets({ matchmaker }: Version['config']): boolean {
+  const { captcha, game_modes = {} } = matchmaker ?? {};
+  const keys = [captcha?.hcaptcha, captcha?.turnstile, ...Object.values(captcha?.turnstile?.domains ?? {})];
+  const actions = Object.values(game_modes).flatMap((mode) => Object.values(mode.actions ?? {}));
+  const verifications = actions.flatMap((action) => [action.verification_config, action.verification]);
+  return keys.some((one) => one?.secret_key === '') || verifications.some((one) => one?.secret === '');
+}
+
 /** Returns the name of a game mode that a form chooses; the first one if that which was chosen has gone. */
 export function useGameMode(modes: Record<string, GameMode>): Signal<string> {
   const [first = ''] = Object.keys(modes);

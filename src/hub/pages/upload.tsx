@@ -6,7 +6,7 @@ import { may_act } from '../data/bearer.ts';
 import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { goTo } from '../data/router.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
-import { useLiveVersion, type Version } from '../data/versions.ts';
+import { hasSecrets, useLiveVersion, type Version } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Dialog, useDialog } from '../parts/dialog.tsx';
 import { TextField } from '../parts/fields.tsx';
@@ -200,11 +200,11 @@ function describe(plan: Plan): string {
   return `${files.length} ${files.length === 1 ? 'file' : 'files'} of ${plan.folder.name}, ${sizeOf(bytes)}`;
 }
 
-/** Returns the command for a folder with one program; nothing if it has none or several. */
+/** Returns the command for a folder with one program; nothing if it has none or several, or a name that has a blank. */
 function guessCommand(programs: string[]): string[] {
   const own = programs.filter((path) => !path.includes('/'));
   const [only, ...others] = own.length > 0 ? own : programs;
-  return only !== undefined && others.length === 0 ? [`./${only}`] : [];
+  return only !== undefined && others.length === 0 && !/\s/.test(only) ? [`./${only}`] : [];
 }
 
 function problemOfName(name: string): string {
@@ -219,9 +219,11 @@ function problemOfCommand([program]: string[], plan: Plan): string {
   if (program === undefined) return 'The command must name a program.';
   if (plan.kind !== 'folder' || !program.includes('/') || program.startsWith('/')) return '';
   const path = withoutDots(program);
-  return plan.folder.files.some((file) => file.path === path)
-    ? ''
-    : `The folder has no file ${program} that is uploaded.`;
+  const { files } = plan.folder;
+  if (files.some((file) => file.path === path)) return '';
+  if (files.some((file) => file.path.startsWith(`${path} `)))
+    return 'A program whose name has a blank cannot be named here: rename it, or use "muster deploy".';
+  return `The folder has no file ${program} that is uploaded.`;
 }
 
 /** Returns a path without "." and "..". */
@@ -327,6 +329,13 @@ function NewVersion({ build_id }: { build_id: string }) {
     return (
       <span class="quiet">
         The live version does not use one build for all game modes. Deploy this one with "muster deploy".
+      </span>
+    );
+  }
+  if (hasSecrets(config)) {
+    return (
+      <span class="quiet">
+        The live version has secrets, which this page cannot copy. Deploy this build with "muster deploy".
       </span>
     );
   }

@@ -1,5 +1,5 @@
 import { type Difference, differencesOf } from '../../shared/difference.ts';
-import { useVersion } from '../data/versions.ts';
+import { hasSecrets, useVersion } from '../data/versions.ts';
 import { Notice } from './notice.tsx';
 
 interface DifferencesProps {
@@ -16,7 +16,14 @@ export function Differences({ game_id, before, after }: DifferencesProps) {
   if (one instanceof Error) return <Notice error={one} />;
   if (other instanceof Error) return <Notice error={other} />;
   const differences = differencesOf(one.config, other.config);
-  if (differences.length === 0) return <p class="quiet">Their configurations are the same.</p>;
+  if (differences.length === 0) {
+    const has_secrets = hasSecrets(one.config) || hasSecrets(other.config);
+    return (
+      <p class="quiet">
+        Their configurations are the same{has_secrets && ', apart from secrets, which are not shown'}.
+      </p>
+    );
+  }
   return (
     <ul class="changes" aria-label="Changes">
       {differences.map((difference) => (
