@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { sql } from 'drizzle-orm';
 import { PAGE_ENTRIES } from '../../src/features/audit/store.ts';
 import { makeGame } from '../support/game.ts';
 import { WITHOUT_PAGES } from '../support/hub/browser.ts';
@@ -35,5 +36,17 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the audit log', () => {
     const earlier = await muster.api.ok('GET', `${log}?before=${latest.next}`, { token: game.cloud_token });
     expect(await page.locator('tbody tr').count()).toBe(latest.entries.length + earlier.entries.length);
     expect(problems).toEqual([]);
+  });
+
+  test('a change of which it is not known how it ended is marked', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const its_path = `/cloud/games/${game.game_id}/namespaces/${game.namespace_id}/domain-public-auth`;
+    await muster.api.ok('PUT', its_path, { token: game.cloud_token, body: { enabled: true } });
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await muster.database.queries.execute(sql`
+      update audit_entries set outcome = 'begun' where game_id = ${game.game_id} and operation = 'setDomainPublicAuth'`);
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod/changes`, game.cloud_token);
+    const row = opened.page.locator('tbody tr').filter({ hasText: 'setDomainPublicAuth' });
+    await row.getByText('begun', { exact: true }).waitFor();
   });
 });

@@ -38,7 +38,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: after a read that fails', () 
     await page.getByLabel('Lobbies at once').waitFor();
     const succeed = await failReads(page, `**/namespaces/${game.namespace_id}`);
     // The form itself reads the limits before it changes them.
-    await page.getByLabel('Let pages of these domains').click();
+    await page.getByLabel('Let pages of this site').click();
     const failure = page.getByRole('alert').getByText('It cannot be read.');
     await failure.waitFor();
     expect(await data.inputValue()).toBe('{"ticket": 1}');

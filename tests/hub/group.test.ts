@@ -44,6 +44,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: external.profile of a group',
     expect(await opened.page.locator('main').getByRole('button').count()).toBe(0);
   });
 
+  test('of a group without a game, it says that an invitation is for people who have a token', async () => {
+    const token = muster.administrator_token;
+    const { group_id } = await muster.api.ok('POST', '/group/groups', { token, body: { display_name: 'No games' } });
+    await using opened = await chromium.open(`/hub/~groups/${group_id}`);
+    await opened.page.getByRole('button', { name: 'Invite someone' }).click();
+    await opened.page.getByText('only someone who has a token can join:').waitFor();
+  });
+
   test('of a group that does not exist, the page says so', async () => {
     await using opened = await chromium.open(`/hub/~groups/${crypto.randomUUID()}`);
     await opened.page.getByRole('heading', { name: 'There is no such group' }).waitFor();

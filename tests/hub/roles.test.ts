@@ -3,7 +3,7 @@ import { makeGame } from '../support/game.ts';
 import { find, makeControlledGame, seatOf } from '../support/game-server.ts';
 import { WITHOUT_PAGES } from '../support/hub/browser.ts';
 import { shareChromium } from '../support/hub/hub-page.ts';
-import { makeGuest } from '../support/people.ts';
+import { makeGuest, makeMember } from '../support/people.ts';
 import { shareService } from '../support/suite.ts';
 
 const muster = shareService();
@@ -59,9 +59,20 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
     const guest = await makeGuest(muster.api, game);
     await using opened = await chromium.open('/', guest.token);
     await opened.page.getByText('You have no game yet').waitFor();
+    await opened.page.getByText('You are in no group yet. Ask a member of one for an invitation.').waitFor();
+    expect(await opened.page.getByText('muster init').count()).toBe(0);
     expect(await opened.page.locator('main').getByRole('button').allTextContents()).toEqual(
       expect.not.arrayContaining(['Kick', 'End', 'Close', 'Deploy']),
     );
+  });
+
+  test('a member of a group without a game sees how to create one', async () => {
+    const token = muster.administrator_token;
+    const { group_id } = await muster.api.ok('POST', '/group/groups', { token, body: { display_name: 'New makers' } });
+    const member = await makeMember(muster, { ...game, group_id });
+    await using opened = await chromium.open('/', member.token);
+    await opened.page.getByText('muster init && muster deploy').waitFor();
+    await opened.page.getByText(`muster login ${muster.config.public_url} --token -`).waitFor();
   });
 
   test('a page offers actions only to a bearer who may act: without an answer about the bearer there is none', async () => {
@@ -72,7 +83,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: roles', () => {
     const shown = new Map<string, string[]>();
     for (const one of pages) {
       await page.goto(`${muster.config.public_url}${path}${one}`);
-      await page.locator('main h1').first().waitFor();
+      if (one === '/try') await page.getByText('Loading …').waitFor();
+      else await page.locator('main h1').first().waitFor();
       const buttons = await page.locator('main').getByRole('button').allTextContents();
       const acting = buttons.filter((text) => !LOOKING.includes(text) && !/^(Download|Ask the service)/.test(text));
       if (acting.length > 0) shown.set(one, acting);

@@ -178,7 +178,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     await members.getByRole('button', { name: 'Invite someone' }).click();
     const link = new URL((await members.getByText('/?invite=').textContent()) ?? '');
     expect(link.origin).toBe(public_url);
-    await as_member.page.getByText('the first person who opens this link').waitFor();
+    await as_member.page.getByText('Someone who has no token yet gets one there:').waitFor();
+    await using with_tool = await chromium.open(link.pathname + link.search, other.cloud_token);
+    await with_tool.page.getByText('You are logged in with a token of a game. To join a group, log out').waitFor();
     const invited = await makeGuest(muster.api, other);
     await using as_invited = await chromium.open(link.pathname + link.search, invited.token);
     await as_invited.page.getByRole('button', { name: 'Join' }).click();
@@ -191,7 +193,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     const listed = page.getByRole('region', { name: 'Members' }).getByRole('listitem');
     await listed.getByRole('button', { name: 'Remove' }).nth(1).waitFor();
     await listed.filter({ hasText: number }).getByRole('button', { name: 'Remove' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    const question = page.getByRole('dialog');
+    await question.getByText("All cloud and service tokens and share links of the group's games are revoked").waitFor();
+    await question.getByRole('button', { name: 'Remove' }).click();
     await page.getByText('is no longer a member.').waitFor();
     await as_member.page.getByRole('heading', { name: 'There is no such game' }).waitFor();
   });

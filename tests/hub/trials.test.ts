@@ -27,7 +27,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
 
   test('why shows the exchange with the verification server without secrets, and links to a replay', async () => {
     provider.answer = () => new Response(null, { status: 403 });
-    const body = { game_modes: ['ranked'], tags: { map: 'ice' }, verification_data: { ticket: TICKET } };
+    const body = { game_modes: ['ranked'], tags: { map: 'ice' }, players: 3, verification_data: { ticket: TICKET } };
     const refused = await find(muster, game, body);
     expect(outcomeOf(refused)).toBe('400 MATCHMAKER_VERIFICATION_FAILED');
     await using opened = await chromium.open(`${path}/why/${refused.headers.get('rvt-ray-id')}`, game.cloud_token);
@@ -43,6 +43,7 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: verification and captcha', ()
     provider.answer = () => new Response(null, { status: 204 });
     await page.getByRole('link', { name: 'Ask the verification server again' }).click();
     const form = page.getByRole('form', { name: 'Try the verification' });
+    expect(await form.getByLabel('Players', { exact: true }).inputValue()).toBe('3');
     await form.getByLabel('verification_data as JSON').fill('not json');
     await form.getByRole('button', { name: 'Ask the verification server' }).click();
     await page.getByText('The data are not valid JSON.').waitFor();

@@ -9,7 +9,7 @@ const GAME = '/cloud/games/{game_id}';
 const SET_UP = '/identity/identities';
 const PROFILE = '/identity/identities/self/profile';
 /** Before the public token by which someone without a token becomes a new person. It reaches no log of a server. */
-const NEW_PERSON = '#new=';
+export const NEW_PERSON = '#new=';
 
 /** Returns the link of an invitation. With the public token of a game, it also leads people in who have no token yet. */
 export async function linkOfInvitation(code: string, group_id: string): Promise<string> {

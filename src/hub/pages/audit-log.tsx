@@ -73,6 +73,14 @@ function EntryRow({
       </td>
       <td class="whole">
         {operation} {outcome === 'failed' && <span class="badge bad">{code ?? 'failed'}</span>}
+        {outcome === 'begun' && (
+          <span
+            class="badge warn"
+            title="It is still under way, or the service stopped meanwhile: it may have happened"
+          >
+            begun
+          </span>
+        )}
       </td>
       <td class="mono wide">{Object.keys(details).length === 0 ? '' : JSON.stringify(details)}</td>
       <td class="whole" title={user_agent}>

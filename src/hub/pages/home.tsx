@@ -1,4 +1,5 @@
 import type { Answer } from '../data/api.ts';
+import { bearer, is_administrator } from '../data/bearer.ts';
 import { hrefOf } from '../data/router.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
@@ -15,7 +16,7 @@ export function HomePage() {
   useTitle('Games');
   if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (watched.is === 'refused') return <Notice error={watched.error} />;
-  const { games } = watched.body;
+  const { games, groups } = watched.body;
   const sorted = games.toSorted((one, other) => other.total_player_count - one.total_player_count);
   const players = games.reduce((sum, { total_player_count }) => sum + total_player_count, 0);
   return (
@@ -25,7 +26,7 @@ export function HomePage() {
         <Figures of={[['players now', players]]} />
       </div>
       <Invitation />
-      {games.length === 0 ? <NoGames /> : <GameCards games={sorted} />}
+      {games.length === 0 ? <NoGames is_member={groups.length > 0} /> : <GameCards games={sorted} />}
       <Attention games={sorted} />
     </>
   );
@@ -49,13 +50,26 @@ function GameCards({ games }: { games: Game[] }) {
   );
 }
 
-function NoGames() {
+/** How to get a game: by commands, for those who may create one. */
+function NoGames({ is_member }: { is_member: boolean }) {
+  // Who looks may not be known yet.
+  if (bearer.value === undefined) return null;
+  const may_create = is_member || is_administrator.value;
   return (
     <div class="card pad stack">
       <h2>You have no game yet</h2>
-      <p>In the folder of a game, this writes muster.yaml and puts the game live:</p>
-      <Copyable text={`muster login ${location.origin}`} />
-      <Copyable text="muster init && muster deploy" />
+      {may_create ? (
+        <>
+          <p>
+            In the folder of a game, log in with your own token: paste it, then press Enter and ctrl-D. The second
+            command writes muster.yaml and puts the game live:
+          </p>
+          <Copyable text={`muster login ${location.origin} --token -`} />
+          <Copyable text="muster init && muster deploy" />
+        </>
+      ) : (
+        <p>You are in no group yet. Ask a member of one for an invitation.</p>
+      )}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
+import { bearer } from '../data/bearer.ts';
 import { forgetInvitation } from '../data/invitations.ts';
 import { useReading } from '../data/reading.ts';
 import { search } from '../data/router.ts';
@@ -11,7 +12,18 @@ const CONSUME = '/group/invites/{group_invite_code}/consume';
 /** Asks whether to join the group of the invitation that led here. */
 export function Invitation() {
   const code = search.value.get('invite') ?? '';
-  return code === '' ? null : <Question key={code} code={code} />;
+  if (code === '') return null;
+  if (bearer.value?.is === 'game') return <OnlyForPeople />;
+  return <Question key={code} code={code} />;
+}
+
+function OnlyForPeople() {
+  return (
+    <p class="card pad">
+      You are logged in with a token of a game. To join a group, log out: this page then lets you log in as a person, or
+      become one.
+    </p>
+  );
 }
 
 function Question({ code: group_invite_code }: { code: string }) {

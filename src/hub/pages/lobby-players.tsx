@@ -98,7 +98,7 @@ function Kick({ lobby_id, player_id }: { lobby_id: string; player_id: string }) 
     >
       <p>
         The seat is free at once, and the player cannot connect with it again. A connection through the gateway is
-        closed if the gateway reports the players of its port; other game servers have to close it themselves.
+        closed if its port has <code>presence: gateway</code>; otherwise the game server has to close it itself.
       </p>
     </Confirm>
   );

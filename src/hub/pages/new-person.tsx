@@ -20,8 +20,8 @@ export function NewPersonForm() {
       <div class="card pad stack">
         <h2>You are invited to a group</h2>
         <p>
-          Log in below to join it. If you have no token yet, ask for a link that "Invite someone" in the settings of a
-          game has made.
+          Log in below to join it. If you have no token yet, ask for a link that was made in the hub once the group has
+          a game.
         </p>
       </div>
     );
@@ -44,7 +44,10 @@ export function NewPersonForm() {
   return (
     <form class="card pad stack" onSubmit={begin}>
       <h2>You are invited to a group</h2>
-      <p>If you are new here, say what the others call you. If you have a token or a link of your own, log in below.</p>
+      <p>
+        If you are new here, enter the name that the others will see. If you have a token or a link of your own, log in
+        below.
+      </p>
       <TextField label="Your name" value={name} is_required />
       <div class="row">
         <button type="submit" class="main" disabled={is_busy.value}>

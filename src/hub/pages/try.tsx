@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { readSocketLabels } from '../../shared/ports.ts';
 import type { BotsReport } from '../bots/protocol.ts';
 import { useAction } from '../data/actions.ts';
-import { may_act } from '../data/bearer.ts';
+import { bearer, may_act } from '../data/bearer.ts';
 import { are_running, forgetBots, report, startBots, stopBots } from '../data/bots.ts';
 import { BOT_HINTS } from '../data/hints.ts';
 import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
@@ -29,7 +29,7 @@ export function TryPage() {
   useTitle(`Try it · ${namespace.name_id} · ${game.display_name}`);
   const unmounted = useUnmountSignal();
   useEffect(() => forgetBots, []);
-  if (version === undefined) return <p class="quiet">Loading …</p>;
+  if (version === undefined || bearer.value === undefined) return <p class="quiet">Loading …</p>;
   if (!may_act.value) return <NotFoundPage />;
   if (version instanceof Error) return <Notice error={version} />;
   return (

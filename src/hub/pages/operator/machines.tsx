@@ -91,7 +91,10 @@ function Drain({ machine: { machine_id, host, state }, onChange }: DrainProps) {
       class="small"
       onConfirm={() => void drain()}
     >
-      <p>It gets no new servers. Its lobbies end when they are empty, and at the latest after this time.</p>
+      <p>
+        It gets no new servers. Each lobby ends when it is empty. After this time, everything left ends, servers without
+        a lobby included.
+      </p>
       <TextField label="Minutes" value={minutes} max={MINUTES_MAX} is_required />
     </Confirm>
   );

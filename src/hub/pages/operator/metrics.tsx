@@ -96,7 +96,7 @@ function ProcessCharts({ of: { samples } }: { of: Sampled }) {
       />
       <Metric
         times={times}
-        lines={[{ name: 'longest delay of other work, ms', color: '--warn', values: valuesOf((one) => one.delay_ms) }]}
+        lines={[{ name: 'longest event loop delay, ms', color: '--warn', values: valuesOf((one) => one.delay_ms) }]}
       />
       <Metric
         times={times}

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { useAction } from '../../data/actions.ts';
 import { type Answer, post } from '../../data/api.ts';
 import { bearer } from '../../data/bearer.ts';
-import { linkOfInvitation } from '../../data/invitations.ts';
+import { linkOfInvitation, NEW_PERSON } from '../../data/invitations.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copyable.tsx';
 
@@ -13,6 +13,10 @@ const LEAVE = '/group/groups/{group_id}/leave';
 const KICK = '/group/groups/{group_id}/kick/{identity_id}';
 
 const INVITED_FOR_MS = 7 * 24 * 3_600_000;
+/** What a membership takes with it when it ends. */
+const ENDS_WITH_MEMBERSHIP =
+  "All cloud and service tokens and share links of the group's games are revoked, so tools and back ends need new tokens. " +
+  'Invitations that no one has used yet end, too.';
 
 type Group = Answer<'/group/groups/{group_id}/profile', 'get'>['group'];
 type Identity = Group['members'][number]['identity'];
@@ -54,8 +58,10 @@ export function Members({ group }: { group: Group }) {
       {link.value !== '' && (
         <div class="stack">
           <p>
-            For a week, the first person who opens this link and joins becomes a member. Someone who has no token yet
-            gets one there:
+            For a week, the first person who opens this link and joins becomes a member.{' '}
+            {link.value.includes(NEW_PERSON)
+              ? 'Someone who has no token yet gets one there:'
+              : 'The group has no game yet, so only someone who has a token can join:'}
           </p>
           <Copyable text={link.value} />
         </div>
@@ -91,7 +97,7 @@ function MemberRow({ identity, group, own_id }: MemberRowProps) {
           is_disabled={is_busy.value}
           onConfirm={() => void kick()}
         >
-          <p>Invitations that no one has used yet end, too.</p>
+          <p>{ENDS_WITH_MEMBERSHIP}</p>
         </Confirm>
       )}
     </li>
@@ -109,10 +115,7 @@ function Leave({ group: { group_id, display_name } }: { group: Group }) {
       class="danger"
       onConfirm={() => void leave()}
     >
-      <p>
-        You no longer see its games. To come back, you need a new invitation. Invitations that no one has used yet end,
-        too.
-      </p>
+      <p>You no longer see its games. To come back, you need a new invitation. {ENDS_WITH_MEMBERSHIP}</p>
     </Confirm>
   );
 }

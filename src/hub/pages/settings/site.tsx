@@ -29,7 +29,7 @@ export function SiteSettings({ cdn, onChange }: SiteProps) {
   const { scope } = useNamespace();
   const { is_busy, act } = useAction();
   const setPublicAuth = (enabled: boolean) =>
-    act(enabled ? 'Pages of the domains may call the matchmaker.' : 'Pages of the domains need a token.', async () => {
+    act(enabled ? 'Pages of the site may call the matchmaker.' : 'Pages of the site need a token.', async () => {
       await put(PUBLIC_AUTH, scope, { enabled });
       await onChange();
     });
@@ -49,7 +49,7 @@ export function SiteSettings({ cdn, onChange }: SiteProps) {
             disabled={is_fixed}
             onChange={({ currentTarget }) => void setPublicAuth(currentTarget.checked)}
           />
-          Let pages of these domains call the matchmaker without a token
+          Let pages of this site, at all its addresses, call the matchmaker without a token
         </label>
         <Domains cdn={cdn} onChange={onChange} />
       </div>

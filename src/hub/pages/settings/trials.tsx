@@ -11,6 +11,10 @@ import { Section } from '../../parts/section.tsx';
 
 const VERIFICATION = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/verification/try';
 const CAPTCHA = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/captcha/try';
+/** The most players of one request. */
+const PARTY_MAX = 256;
+/** The most seats of a lobby. */
+const SEATS_MAX = 256;
 const KINDS = ['find', 'join', 'create'] as const;
 
 type Trial = RequestBody<typeof VERIFICATION, 'post'>;
@@ -36,6 +40,8 @@ function VerificationTrial() {
   const game_mode = useSignal(given.get('game_mode') ?? '');
   const lobby_id = useSignal(given.get('lobby_id') ?? '');
   const tags = useSignal(given.get('tags') ?? '');
+  const players = useSignal(given.get('players') ?? '');
+  const max_players = useSignal(given.get('max_players') ?? '');
   const data = useSignal('');
   const verdict = useSignal<Verdict | undefined>(undefined);
   const { is_busy, act } = useAction();
@@ -58,8 +64,8 @@ function VerificationTrial() {
         ...(lobby_id.value !== '' && { lobby_id: lobby_id.value.trim() }),
         ...(tags.value.trim() !== '' && { tags: readJson(tags.value, 'The tags') as Record<string, string> }),
         ...(data.value.trim() !== '' && { verification_data: readJson(data.value, 'The data') }),
-        ...numberOf('players', given),
-        ...numberOf('max_players', given),
+        ...(players.value !== '' && { players: Number(players.value) }),
+        ...(max_players.value !== '' && { max_players: Number(max_players.value) }),
       };
       verdict.value = (await post(VERIFICATION, scope, trial)).verification;
     });
@@ -71,6 +77,8 @@ function VerificationTrial() {
         <Field label="Request" value={kind} options={KINDS.map((one) => [one, one])} />
         <Field label="Game mode" value={game_mode} options={mode_options} />
         <TextField label="Lobby id, for a running lobby" value={lobby_id} />
+        <TextField label="Players" value={players} max={PARTY_MAX} placeholder="1" />
+        <TextField label="Seats (max_players)" value={max_players} max={SEATS_MAX} />
         <TextField label="Tags as JSON" value={tags} placeholder='{"map": "ice"}' />
       </div>
       <TextArea label="verification_data as JSON" value={data} placeholder='{"ticket": "of a player"}' />
@@ -107,7 +115,11 @@ function CaptchaTrial() {
     <form class="card pad stack" aria-label="Try the captcha" onSubmit={ask}>
       <p>Asks the captcha providers of the live version whether they accept its keys.</p>
       <div class="row filters">
-        <TextField label="Page of the player, if keys differ" value={origin} placeholder="https://play.example.com" />
+        <TextField
+          label="Address of the game's page, if each domain has its own keys"
+          value={origin}
+          placeholder="https://play.example.com"
+        />
         <button type="submit" disabled={is_busy.value}>
           Ask the providers
         </button>
@@ -145,10 +157,4 @@ function readJson(text: string, what: string): unknown {
   } catch {
     throw new Error(`${what} are not valid JSON.`);
   }
-}
-
-/** Returns an object with a number of the address; an empty one if the address has none. */
-function numberOf(name: 'players' | 'max_players', given: URLSearchParams): Partial<Record<typeof name, number>> {
-  const value = Number(given.get(name) ?? Number.NaN);
-  return Number.isInteger(value) ? { [name]: value } : {};
 }
