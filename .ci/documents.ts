@@ -154,6 +154,7 @@ of \`muster use\`, or at \`http://127.0.0.1:8080\`; the token by \`--token\` (\`
 \`MUSTER_TOKEN\`, by \`muster login\`, or, on the machine of the service, in its data directory. \`--game\` and
 \`--namespace\` (\`MUSTER_GAME\`, \`MUSTER_NAMESPACE\`) take a name or an id. By default the game is that of the folder's
 \`muster.yaml\`, of the profile, or the only one, and the namespace is that of the profile, or \`prod\`.
+\`muster lobbies\`, \`muster servers\` and \`muster versions\` alone are \`… list\`, with its options.
 
 A _profile_ is an address with, optionally, a game and a namespace, which later commands take by default.
 \`muster use play --url https://play.example.com --game tanks --namespace staging\` creates or changes the profile
@@ -204,15 +205,16 @@ matchmaker: # this and every other key: the version's configuration, as in the A
 \`\`\`
 
 \`muster dev\` runs the game on this machine: it starts the service unless one runs (\`MUSTER_PORT\`, its data in
-\`muster-data\`, or \`/var/lib/muster\` as root in a folder that others cannot enter), creates the game, and puts every
-saved change live once a lobby of it becomes ready; lobbies of older versions end then. Those with players are closed
-first, and end two seconds later: a client that watches \`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees
-\`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a seat in the new version. A service that runs already, but not
-with the data of this folder, may be one that others play on: the command asks before it uses that, and without a
-terminal needs \`--yes\`. In a terminal, it listens for keys, and the game's site opens, or the hub if the game has none.
-The key q or ctrl-C ends the service that it started, with all game servers, also those that wait to start; a service
-that ran before goes on. A verification server of the game may be on this machine. On a machine whose ports people reach
-by https (GitHub Codespaces, Gitpod and others), it says at which addresses, and what to make public.
+\`muster-data\`, or \`/var/lib/muster\` as root in a folder that others cannot enter; its log is \`service.log\` there),
+creates the game, and puts every saved change live once a lobby of it becomes ready; lobbies of older versions end
+then. Those with players are closed first, and end two seconds later: a client that watches
+\`/matchmaker/lobbies/{lobby_id}\` ([watch](watch.md)) sees \`is_closed\`, then \`MATCHMAKER_LOBBY_STOPPED\`, and finds a
+seat in the new version. A service that runs already, but not with the data of this folder, may be one that others
+play on: the command asks before it uses that, and without a terminal needs \`--yes\`. In a terminal, it listens for
+keys, and the game's site opens, or the hub if the game has none. The key q or ctrl-C ends the service that it
+started, with all game servers, also those that wait to start; a service that ran before goes on. A verification
+server of the game may be on this machine. On a machine whose ports people reach by https (GitHub Codespaces, Gitpod
+and others), it says at which addresses, and what to make public.
 
 Unknown keys are refused. [muster.schema.json](muster.schema.json) has all of them. A service serves it at
 \`/muster.schema.json\`, and \`muster init\` names that address in the file's first line, for editors;
