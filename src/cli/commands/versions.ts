@@ -52,7 +52,7 @@ export async function compareVersions(from: string, to: string, options: SharedO
     to: toText(after),
   }));
   session.show({ differences }, (output) => {
-    if (differences.length === 0) output.say('The two versions have the same configuration.');
+    if (differences.length === 0) output.say('The two versions have the same configuration. Secrets are not compared.');
     for (const { key, from: old, to: changed } of differences) {
       if (old !== undefined) output.line(`- ${key}: ${old}`);
       if (changed !== undefined) output.line(`+ ${key}: ${changed}`);
