@@ -12,7 +12,6 @@ import { HomePage } from './pages/home.tsx';
 import { LobbiesPage } from './pages/lobbies.tsx';
 import { LobbyPage } from './pages/lobby.tsx';
 import { LogInPage } from './pages/log-in.tsx';
-import { NotFoundPage } from './pages/not-found.tsx';
 import { OperatorPage } from './pages/operator/operator.tsx';
 import { OtherAddressPage } from './pages/other-address.tsx';
 import { OtherSessionPage } from './pages/other-session.tsx';
@@ -22,12 +21,13 @@ import { ReceiptsPage } from './pages/receipts.tsx';
 import { ServerPage } from './pages/server.tsx';
 import { ServersPage } from './pages/servers.tsx';
 import { SettingsPage } from './pages/settings/settings.tsx';
-import { SharedPage } from './pages/shared.tsx';
+import { ShareLinkPage } from './pages/share-link.tsx';
 import { TryPage } from './pages/try.tsx';
 import { VersionPage } from './pages/version.tsx';
 import { VersionsPage } from './pages/versions.tsx';
 import { WithNamespace } from './pages/with-namespace.tsx';
 import { Layout } from './parts/layout.tsx';
+import { NotFoundPage } from './parts/not-found.tsx';
 
 function App() {
   const session = state.value;
@@ -35,7 +35,7 @@ function App() {
   if (session.is === 'asked') return <OtherSessionPage answer={session.answer} />;
   if (session.is === 'elsewhere') return <OtherAddressPage />;
   if (session.is === 'out') return <LogInPage reason={session.reason} />;
-  if (session.is === 'shared') return <SharedPage key={session.token} />;
+  if (session.is === 'shared') return <ShareLinkPage key={session.token} />;
   return (
     <Layout>
       <CurrentPage />

@@ -1,9 +1,16 @@
-import type { LifeEvent } from '../parts/life.tsx';
 import type { Answer } from './api.ts';
 import type { Deployment } from './deployments.ts';
 import { type Game, shortId, versionName } from './namespaces.ts';
 
 export const VISITS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}/visits';
+
+/** A moment in the life of a lobby or a server. */
+export interface LifeEvent {
+  name: string;
+  at: string | number | undefined;
+  /** What its mark looks like: a player comes (`in`) or goes (`out`), or a change. By default it is a stage of the life. */
+  kind?: 'in' | 'out' | 'change';
+}
 
 type Visit = Answer<typeof VISITS, 'get'>['visits'][number];
 

@@ -96,7 +96,7 @@ export function tokenFor(scope: Scope): Promise<string> {
 }
 
 /** Returns the address of a seat's first port that has one. */
-export function addressOf({ ports }: Seat): string | undefined {
+export function seatAddress({ ports }: Seat): string | undefined {
   return Object.values(ports)
     .map(toAddress)
     .find((address) => address !== undefined);

@@ -10,7 +10,7 @@ export const READ_AGAIN_AFTER_MS = 5_000;
 /** A path that is read, not watched. */
 export interface Reading<Body> {
   /** The latest answer; undefined before the first one. It stays when a later attempt fails. */
-  read: Signal<Body | undefined>;
+  answer: Signal<Body | undefined>;
   /** Why the latest attempt failed; undefined if it did not. */
   failure: Signal<Error | undefined>;
   /** Reads it again, for example after a change. */
@@ -32,7 +32,7 @@ export function useReading<Path extends Readable>(
   const key = JSON.stringify([parameters, query]);
   const unmounted = useUnmountSignal(`${path} ${key}`);
   const { start, stop, ...reading } = useMemo(() => {
-    const read = signal<Answer<Path, 'get'> | undefined>(undefined);
+    const answer = signal<Answer<Path, 'get'> | undefined>(undefined);
     const failure = signal<Error | undefined>(undefined);
     let [begun, answered] = [0, 0];
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -40,13 +40,13 @@ export function useReading<Path extends Readable>(
       clearTimeout(timer);
       begun += 1;
       const attempt = begun;
-      const answer = await get(path, parameters, query, unmounted).catch((error: Error) => error);
+      const outcome = await get(path, parameters, query, unmounted).catch((error: Error) => error);
       // The answer to a later attempt may come first. It is the newer one.
       if (unmounted.aborted || attempt < answered) return;
       answered = attempt;
-      const failed = answer instanceof Error ? answer : undefined;
+      const failed = outcome instanceof Error ? outcome : undefined;
       failure.value = failed;
-      if (!(answer instanceof Error)) read.value = answer;
+      if (!(outcome instanceof Error)) answer.value = outcome;
       const pause_ms = every_ms ?? (isFailureOfService(failed) ? READ_AGAIN_AFTER_MS : undefined);
       if (pause_ms !== undefined) readAfter(pause_ms);
     };
@@ -57,7 +57,7 @@ export function useReading<Path extends Readable>(
         else readAfter(pause_ms);
       }, pause_ms);
     };
-    return { read, failure, again: readNow, start: () => void readNow(), stop: () => clearTimeout(timer) };
+    return { answer, failure, again: readNow, start: () => void readNow(), stop: () => clearTimeout(timer) };
   }, [path, key]);
   useEffect(() => {
     start();

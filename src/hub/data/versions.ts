@@ -38,9 +38,9 @@ export function useVersion(game_id: string, version_id: string): Version | Error
 /** Returns the live version of the namespace. After a deploy, that is the one before until the new one is read. */
 export function useLiveVersion(): Version | Error | undefined {
   const { game, namespace } = useNamespace();
-  const read = useVersion(game.game_id, namespace.version_id);
-  const latest = useRef(read);
-  latest.current = read ?? latest.current;
+  const version = useVersion(game.game_id, namespace.version_id);
+  const latest = useRef(version);
+  latest.current = version ?? latest.current;
   return latest.current;
 }
 

@@ -1,6 +1,6 @@
 import { useNamespace } from '../data/namespaces.ts';
 import { useTitle } from '../data/watched.ts';
-import { AuditLog } from './audit-log.tsx';
+import { AuditLog } from '../parts/audit-log.tsx';
 
 /** Who changed what of the game, in all of its namespaces. */
 export function ChangesPage() {

@@ -1,8 +1,8 @@
 import type { Answer } from '../data/api.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Figures } from '../parts/figures.tsx';
-import { RefusedPage } from './refused.tsx';
-import { Members } from './settings/members.tsx';
+import { Members } from '../parts/members.tsx';
+import { RefusedPage } from '../parts/refused.tsx';
 
 const PROFILE = '/group/groups/{group_id}/profile';
 

@@ -2,10 +2,10 @@ import type { Answer } from '../data/api.ts';
 import { bearer, is_administrator } from '../data/bearer.ts';
 import { hrefOf } from '../data/router.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
+import { Attention } from '../parts/attention.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Notice } from '../parts/notice.tsx';
-import { Attention } from './attention.tsx';
 import { Invitation } from './invitation.tsx';
 
 type Game = Answer<'/cloud/games', 'get'>['games'][number];

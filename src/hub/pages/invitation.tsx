@@ -27,11 +27,11 @@ function OnlyForPeople() {
 }
 
 function Question({ code: group_invite_code }: { code: string }) {
-  const { read, failure } = useReading(INVITE, { group_invite_code });
+  const { answer, failure } = useReading(INVITE, { group_invite_code });
   const { is_busy, act } = useAction();
   if (failure.value) return <Notice error={failure.value} />;
-  if (!read.value) return <p class="quiet">Loading …</p>;
-  const { display_name } = read.value.group;
+  if (!answer.value) return <p class="quiet">Loading …</p>;
+  const { display_name } = answer.value.group;
   const join = () =>
     act(`You are a member of ${display_name}.`, async () => {
       await post(CONSUME, { group_invite_code }, {});

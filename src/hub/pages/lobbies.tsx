@@ -1,10 +1,8 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useAction } from '../data/actions.ts';
-import { put, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import {
-  badgesOf,
   type LOBBIES,
   type LobbyRow,
   type LobbySummary,
@@ -18,17 +16,18 @@ import { search } from '../data/router.ts';
 import type { RowWindow } from '../data/rows.ts';
 import { gameModesOf, useLiveVersion } from '../data/versions.ts';
 import { useTitle } from '../data/watched.ts';
-import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Choice, TextFilter, withChosen } from '../parts/filters.tsx';
+import { LobbyActions } from '../parts/lobby-actions.tsx';
+import { LobbyBadges } from '../parts/lobby-badges.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Seats } from '../parts/seats.tsx';
+import { ShareButton } from '../parts/share-button.tsx';
 import { Age } from '../parts/time.tsx';
 import { History } from './history.tsx';
 import { NewLobby } from './new-lobby.tsx';
-import { Share } from './share.tsx';
 
 const ROW_HEIGHTS = { wide: 54, narrow: 108 };
 
@@ -41,7 +40,7 @@ export function LobbiesPage() {
     <Lobbies>
       <div class="row">
         <NewLobby />
-        <Share />
+        <ShareButton />
       </div>
       <History />
     </Lobbies>
@@ -147,66 +146,6 @@ function ListedLobby({ lobby }: { lobby: LobbyRow }) {
       <LobbyActions lobby={lobby} />
     </div>
   );
-}
-
-/** What is worth knowing of a running lobby at a glance. */
-export function LobbyBadges({ of }: { of: Parameters<typeof badgesOf>[0] }) {
-  const { namespace } = useNamespace();
-  return (
-    <span class="badges">
-      {badgesOf(of, namespace.version_id).map(({ text, tone }) => (
-        <span key={text} class={`badge ${tone}`}>
-          {text}
-        </span>
-      ))}
-    </span>
-  );
-}
-
-/** What can be done with a running lobby. */
-export function LobbyActions({ lobby }: { lobby: Pick<LobbyRow, 'lobby_id' | 'is_closed' | 'player_count'> }) {
-  const { scope } = useNamespace();
-  const { is_busy, act } = useAction();
-  const { lobby_id, is_closed, player_count } = lobby;
-  const parameters = { game_id: scope.game_id, lobby_id };
-  const name = shortId(lobby_id);
-  const setClosed = () =>
-    act(is_closed ? `Lobby ${name} is open again.` : `Lobby ${name} is closed to new players.`, () =>
-      put('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/closed', parameters, { is_closed: !is_closed }),
-    );
-  const end = () =>
-    act(`Lobby ${name} has ended.`, () => remove('/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}', parameters));
-  if (!may_act.value) return null;
-  return (
-    <span class="actions">
-      <button
-        type="button"
-        class="small"
-        aria-label={`${is_closed ? 'Reopen' : 'Close'} lobby ${name}`}
-        disabled={is_busy.value}
-        onClick={() => void setClosed()}
-      >
-        {is_closed ? 'Reopen' : 'Close'}
-      </button>
-      <Confirm
-        label="End"
-        subject={`lobby ${name}`}
-        question={`End lobby ${name}?`}
-        is_disabled={is_busy.value}
-        class="small danger"
-        onConfirm={() => void end()}
-      >
-        <p>{describeEnd(player_count)}</p>
-      </Confirm>
-    </span>
-  );
-}
-
-/** Returns what else the end of a lobby with that many players ends. */
-function describeEnd(player_count: number): string {
-  if (player_count === 0) return 'Its server ends, too.';
-  const players = player_count === 1 ? 'player loses the seat' : `${player_count} players lose their seats`;
-  return `Its server ends, too, and its ${players}.`;
 }
 
 /** Says how to get the first lobby, with this namespace's values. */

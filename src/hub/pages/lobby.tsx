@@ -1,21 +1,21 @@
 import { useDeployments } from '../data/deployments.ts';
 import { eventsOfDeployments, eventsOfVisits, VISITS } from '../data/lobby-life.ts';
 import { regionName, shortId, useHref, useNamespace, versionName } from '../data/namespaces.ts';
+import { portAddress, SERVERS, type Server } from '../data/servers.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
+import { Ending } from '../parts/ending.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
+import { LobbyActions } from '../parts/lobby-actions.tsx';
+import { LobbyBadges } from '../parts/lobby-badges.tsx';
+import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from '../parts/lobby-players.tsx';
 import { Log } from '../parts/log.tsx';
+import { RefusedPage } from '../parts/refused.tsx';
+import { ShareButton } from '../parts/share-button.tsx';
 import { momentOf } from '../parts/time.tsx';
-import { LobbyActions, LobbyBadges } from './lobbies.tsx';
-import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby-players.tsx';
-import { RefusedPage } from './refused.tsx';
-import { addressOf, Ending } from './server.tsx';
-import type { Server } from './servers.tsx';
-import { Share } from './share.tsx';
 
 const ONE = '/cloud/games/{game_id}/namespaces/{namespace_id}/logs/lobbies/{lobby_id}';
 const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
-const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
 
 const STOP_REASONS = {
   server_ended: 'its server ended',
@@ -57,7 +57,7 @@ export function LobbyPage({ id }: { id: string }) {
           running && <LobbyBadges of={toBadged(running)} />
         )}
         <div class="end row">
-          <Share lobby_id={id} />
+          <ShareButton lobby_id={id} />
           {running && <LobbyActions lobby={{ ...running, player_count: running.players.length }} />}
         </div>
       </div>
@@ -116,7 +116,7 @@ function ServerLink({ server }: { server: Server | undefined }) {
   const hrefTo = useHref();
   if (!server) return <span class="quiet">removed</span>;
   const { id, network } = server;
-  const addresses = Object.values(network.ports).map(addressOf);
+  const addresses = Object.values(network.ports).map(portAddress);
   return (
     <>
       <a class="mono" href={hrefTo({ page: 'servers', id })}>

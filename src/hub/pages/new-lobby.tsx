@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { showOutcome, useAction } from '../data/actions.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useHref, useNamespace } from '../data/namespaces.ts';
-import { addressOf, requestSeat, type Seat } from '../data/players.ts';
+import { requestSeat, type Seat, seatAddress } from '../data/players.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { type GameMode, gameModesOf, useGameMode, useLiveVersion } from '../data/versions.ts';
 import { Copyable } from '../parts/copyable.tsx';
@@ -94,7 +94,7 @@ function NewLobbyForm({ modes, onMade }: { modes: Record<string, GameMode>; onMa
 function NewSeat({ seat }: { seat: Seat }) {
   const hrefTo = useHref();
   const { lobby_id } = seat.lobby;
-  const address = addressOf(seat);
+  const address = seatAddress(seat);
   return (
     <>
       <p>

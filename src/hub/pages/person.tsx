@@ -1,6 +1,6 @@
 import type { Answer } from '../data/api.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
-import { RefusedPage } from './refused.tsx';
+import { RefusedPage } from '../parts/refused.tsx';
 
 const PROFILE = '/identity/identities/{identity_id}/profile';
 

@@ -13,13 +13,13 @@ import { useUnmountSignal } from '../data/unmount-signal.ts';
 import { useTitle } from '../data/watched.ts';
 import { Bars } from '../parts/bars.tsx';
 import { Facts } from '../parts/facts.tsx';
+import { LobbyLink } from '../parts/lobby-link.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { OutboundExchange } from '../parts/outbound-exchange.tsx';
+import { RefusedPage } from '../parts/refused.tsx';
 import { Section } from '../parts/section.tsx';
 import { Table } from '../parts/table.tsx';
 import { Age, momentOf } from '../parts/time.tsx';
-import { RefusedPage } from './refused.tsx';
-import { LobbyLink } from './servers.tsx';
 
 const ONE = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/receipts/{ray_id}';
 /** A receipt that is missing is read again, as it may be about to be written. */

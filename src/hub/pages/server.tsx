@@ -1,21 +1,21 @@
-import { toAddress } from '../../shared/ports.ts';
 import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useEntries } from '../data/entries.ts';
 import { regionName, shortId, useHref, useNamespace } from '../data/namespaces.ts';
-import { useTitle, useWatched, type WatchedAnswer } from '../data/watched.ts';
+import { portAddress, type Server, statusOf } from '../data/servers.ts';
+import { useTitle, useWatched } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
+import { Ending, useEnd } from '../parts/ending.tsx';
 import { Facts } from '../parts/facts.tsx';
 import { Life } from '../parts/life.tsx';
+import { LobbyLink } from '../parts/lobby-link.tsx';
 import { Log } from '../parts/log.tsx';
+import { RefusedPage } from '../parts/refused.tsx';
 import { Spark } from '../parts/spark.tsx';
 import { momentOf } from '../parts/time.tsx';
-import { RefusedPage } from './refused.tsx';
-import { LobbyLink, type Server, statusOf } from './servers.tsx';
 
 const SERVER = '/games/{game_id}/environments/{environment_id}/servers/{server_id}';
-const END = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/end';
 const USAGE = '/games/{game_id}/environments/{environment_id}/servers/{server_id}/usage';
 /** Minutes that a line of usage shows. */
 const MINUTES = 60;
@@ -56,26 +56,6 @@ export function ServerPage({ id }: { id: string }) {
       <Log parameters={parameters} since={server.created_at} />
     </>
   );
-}
-
-/** How a server ended, in words. */
-export function Ending({ id }: { id: string }) {
-  const watched = useEnd(id);
-  const end = watched.is === 'here' ? watched.body.end : undefined;
-  if (!end) return null;
-  return end.has_crashed ? (
-    <div class="notice" role="alert">
-      {end.summary}
-    </div>
-  ) : (
-    <p>{end.summary}</p>
-  );
-}
-
-/** Watches how a server ended. */
-function useEnd(id: string): WatchedAnswer<Answer<typeof END, 'get'>> {
-  const { environment } = useNamespace();
-  return useWatched(END, { ...environment, server_id: id }).value;
 }
 
 function EndServer({ server: { id, tags } }: { server: Server }) {
@@ -130,8 +110,6 @@ function OtherServer({ id }: { id: string }) {
   );
 }
 
-type ServerPort = Server['network']['ports'][string];
-
 function Ports({ of }: { of: Server['network']['ports'] }) {
   const ports = Object.entries(of);
   if (ports.length === 0) return <span class="quiet">none</span>;
@@ -140,20 +118,15 @@ function Ports({ of }: { of: Server['network']['ports'] }) {
       {ports.map(([label, port]) => (
         <li key={label}>
           {label}{' '}
-          {addressOf(port) !== undefined && (
+          {portAddress(port) !== undefined && (
             <code>
-              {port.protocol} {addressOf(port)}
+              {port.protocol} {portAddress(port)}
             </code>
           )}
         </li>
       ))}
     </ul>
   );
-}
-
-/** Returns where players reach a port of a server, or a range of ports; undefined before the server has started. */
-export function addressOf({ public_hostname, public_port, port_range }: ServerPort): string | undefined {
-  return toAddress({ hostname: public_hostname, port: public_port, port_range });
 }
 
 type Sample = Answer<typeof USAGE, 'get'>['samples'][number];

@@ -1,40 +1,27 @@
-import type { Answer } from '../data/api.ts';
 import { SUMMARY_ONLY } from '../data/lobbies.ts';
 import { regionName, shortId, useHref, useNamespace } from '../data/namespaces.ts';
 import { search, setFilter } from '../data/router.ts';
 import { useRows } from '../data/rows.ts';
+import { SERVERS, type Server, type ServerStatus, STATUSES } from '../data/servers.ts';
 import { useTitle, useWatched } from '../data/watched.ts';
 import { Copyable } from '../parts/copyable.tsx';
 import { Choice, TextFilter } from '../parts/filters.tsx';
+import { LobbyLink } from '../parts/lobby-link.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Age } from '../parts/time.tsx';
 
-const SERVERS = '/games/{game_id}/environments/{environment_id}/servers';
 const ROWS = '/cloud/games/{game_id}/namespaces/{namespace_id}/servers';
 /** An answer of the service has at least this many servers, if there are as many: 8 MiB of rows of 330 KB. */
 const SERVERS_THAT_FIT = 25;
 /** Servers on a page of those that end or have ended. */
 const PAGE_COUNT = 100;
-const STATUSES = {
-  starting: { text: 'starting', tone: 'warn' },
-  running: { text: 'running', tone: 'good' },
-  ending: { text: 'ending', tone: 'warn' },
-  ended: { text: 'ended', tone: 'quiet' },
-} as const satisfies Record<string, Status>;
 const ROW_HEIGHTS = { wide: 48, narrow: 72 };
 
 const SHOWN: [value: string, text: string][] = [
   ['ending', 'ending'],
   ['ended', 'ended'],
 ];
-
-interface Status {
-  text: string;
-  tone: string;
-}
-
-export type Server = Answer<typeof SERVERS, 'get'>['servers'][number];
 
 /** The servers of a namespace, newest first. */
 export function ServersPage() {
@@ -137,7 +124,7 @@ function isWanted({ id, tags }: Pick<Server, 'id' | 'tags'>): boolean {
 
 interface ListedServer extends Pick<Server, 'id' | 'tags' | 'datacenter'> {
   created_at: number | string;
-  status: Status;
+  status: ServerStatus;
 }
 
 function ServerList({ of, none }: { of: ListedServer[]; none: string }) {
@@ -169,29 +156,11 @@ function ServerRow({ server: { id, tags, created_at, datacenter, status } }: { s
   );
 }
 
-export function LobbyLink({ lobby_id }: { lobby_id: string }) {
-  const hrefTo = useHref();
-  return (
-    <>
-      lobby{' '}
-      <a class="mono" href={hrefTo({ page: 'lobbies', id: lobby_id })}>
-        {shortId(lobby_id)}
-      </a>
-    </>
-  );
-}
-
 function Tags({ of }: { of: Record<string, string> }) {
   const text = Object.entries(of)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ');
   return <>{text || <span class="quiet">no tags</span>}</>;
-}
-
-/** Returns the status of a server. `is_ending`: whether a server whose end was requested has not ended yet. */
-export function statusOf({ started_at, destroyed_at }: Server, { is_ending }: { is_ending: boolean }): Status {
-  if (destroyed_at !== undefined) return is_ending ? STATUSES.ending : STATUSES.ended;
-  return started_at === undefined ? STATUSES.starting : STATUSES.running;
 }
 
 function NoServers() {

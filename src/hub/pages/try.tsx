@@ -13,9 +13,9 @@ import { gameModesOf, useGameMode, useLiveVersion, type Version } from '../data/
 import { useTitle } from '../data/watched.ts';
 import { Field, TextField } from '../parts/fields.tsx';
 import { Figures } from '../parts/figures.tsx';
+import { NotFoundPage } from '../parts/not-found.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Section } from '../parts/section.tsx';
-import { NotFoundPage } from './not-found.tsx';
 
 /** The most bots that one browser lets play at once. */
 const BOTS_MAX = 1_000;

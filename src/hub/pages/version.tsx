@@ -2,13 +2,13 @@ import { useNamespace, versionName } from '../data/namespaces.ts';
 import { search } from '../data/router.ts';
 import { useVersion } from '../data/versions.ts';
 import { useTitle } from '../data/watched.ts';
+import { DeployButton } from '../parts/deploy-button.tsx';
 import { Differences } from '../parts/differences.tsx';
 import { Choice } from '../parts/filters.tsx';
 import { Json } from '../parts/json.tsx';
+import { RefusedPage } from '../parts/refused.tsx';
 import { Section } from '../parts/section.tsx';
 import { Age } from '../parts/time.tsx';
-import { RefusedPage } from './refused.tsx';
-import { DeployButton } from './versions.tsx';
 
 /** A version: what differs from the live one or from another, and its whole configuration. */
 export function VersionPage({ id }: { id: string }) {

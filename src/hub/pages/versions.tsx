@@ -7,7 +7,7 @@ import { useRows } from '../data/rows.ts';
 import { useTitle } from '../data/watched.ts';
 import { Confirm } from '../parts/confirm.tsx';
 import { Copyable } from '../parts/copyable.tsx';
-import { Differences } from '../parts/differences.tsx';
+import { Consequences, DeployButton } from '../parts/deploy-button.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Section } from '../parts/section.tsx';
@@ -90,23 +90,6 @@ function VersionRow({ version: { version_id, display_name, create_ts } }: { vers
   );
 }
 
-/** A button that puts this namespace on a version, after it has shown what changes. */
-export function DeployButton({ version_id }: { version_id: string }) {
-  const { game, namespace } = useNamespace();
-  if (!may_act.value || version_id === namespace.version_id) return null;
-  return (
-    <Confirm
-      label="Deploy"
-      subject={versionName(game, version_id)}
-      question={`Deploy ${versionName(game, version_id)} to ${namespace.name_id}?`}
-      class="small main"
-      onConfirm={() => void deploy({ game, namespace }, version_id)}
-    >
-      <Consequences version_id={version_id} />
-    </Confirm>
-  );
-}
-
 function RollBack({ to }: { to: string }) {
   const { game, namespace } = useNamespace();
   return (
@@ -117,16 +100,6 @@ function RollBack({ to }: { to: string }) {
     >
       <Consequences version_id={to} />
     </Confirm>
-  );
-}
-
-function Consequences({ version_id }: { version_id: string }) {
-  const { game, namespace } = useNamespace();
-  return (
-    <>
-      <p>New lobbies get this version. Running lobbies go on with the one they have, until they end.</p>
-      <Differences game_id={game.game_id} before={namespace.version_id} after={version_id} />
-    </>
   );
 }
 

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import { type Game, NamespaceContext, scopeOf } from '../data/namespaces.ts';
 import { useWatched } from '../data/watched.ts';
+import { NotFoundPage } from '../parts/not-found.tsx';
 import { Notice } from '../parts/notice.tsx';
-import { NotFoundPage } from './not-found.tsx';
 
 /** Finds a game by the name in the address, and keeps it current. */
 export function WithGame({ name, children }: { name: string; children(game: Game): ComponentChildren }) {

@@ -1,16 +1,9 @@
+import type { LifeEvent } from '../data/lobby-life.ts';
 import { log_times } from './log-lines.tsx';
 import { datedClockOf, durationOf, momentOf, now } from './time.tsx';
 
 /** The strip has this many places for lines of the log. All lines of one place share a mark. */
 const LOG_MARKS_MAX = 200;
-
-/** A moment in the life of a lobby or a server. */
-export interface LifeEvent {
-  name: string;
-  at: string | number | undefined;
-  /** What its mark looks like: a player comes (`in`) or goes (`out`), or a change. By default it is a stage of the life. */
-  kind?: 'in' | 'out' | 'change';
-}
 
 interface LifeProps {
   events: LifeEvent[];

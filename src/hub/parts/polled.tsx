@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Answer, Query, Readable } from '../data/api.ts';
 import { useReading } from '../data/reading.ts';
-import { Read } from './read.tsx';
+import { WhenRead } from './when-read.tsx';
 
 interface PolledProps<Path extends Readable> {
   path: Path;
@@ -13,5 +13,5 @@ interface PolledProps<Path extends Readable> {
 /** What a path without parameters answers, read again and again. */
 export function Polled<Path extends Readable>({ path, query = {}, every_ms, children }: PolledProps<Path>) {
   const reading = useReading(path, {} as never, { query, every_ms });
-  return <Read of={reading}>{(body) => children(body, reading.again)}</Read>;
+  return <WhenRead of={reading}>{(body) => children(body, reading.again)}</WhenRead>;
 }

@@ -1,10 +1,10 @@
 import type { ComponentChild, ComponentChildren } from 'preact';
 import { useTitle } from '../../data/watched.ts';
+import { Attention } from '../../parts/attention.tsx';
+import { AuditLog } from '../../parts/audit-log.tsx';
 import { Copyable } from '../../parts/copyable.tsx';
+import { NotFoundPage } from '../../parts/not-found.tsx';
 import { Section } from '../../parts/section.tsx';
-import { Attention } from '../attention.tsx';
-import { AuditLog } from '../audit-log.tsx';
-import { NotFoundPage } from '../not-found.tsx';
 import { Database } from './database.tsx';
 import { ServiceLog } from './log.tsx';
 import { Machines } from './machines.tsx';

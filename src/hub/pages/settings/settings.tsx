@@ -3,11 +3,11 @@ import { useNamespace } from '../../data/namespaces.ts';
 import { useReading } from '../../data/reading.ts';
 import { useTitle, useWatched } from '../../data/watched.ts';
 import { Facts } from '../../parts/facts.tsx';
-import { Read } from '../../parts/read.tsx';
+import { Members } from '../../parts/members.tsx';
 import { Section } from '../../parts/section.tsx';
+import { WhenRead } from '../../parts/when-read.tsx';
 import { LimitsForm } from './limits.tsx';
-import { Members } from './members.tsx';
-import { ShareLinks, useShareLinks } from './shares.tsx';
+import { ShareLinks, useShareLinks } from './share-links.tsx';
 import { SiteSettings } from './site.tsx';
 import { Tokens } from './tokens.tsx';
 import { Trials } from './trials.tsx';
@@ -25,14 +25,14 @@ export function SettingsPage() {
       <div class="head">
         <h1>Settings of {namespace.display_name}</h1>
       </div>
-      <Read of={reading}>
+      <WhenRead of={reading}>
         {({ namespace: { config } }) => (
           <>
             <LimitsForm limits={config.matchmaker} onChange={reading.again} />
             <SiteSettings cdn={config.cdn} onChange={reading.again} />
           </>
         )}
-      </Read>
+      </WhenRead>
       {may_act.value && <Trials />}
       <Tokens onRevoke={share_links.again} />
       <ShareLinks of={share_links} />

@@ -2,9 +2,9 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Answer, get, type Parameters } from '../data/api.ts';
 import { useUnmountSignal } from '../data/unmount-signal.ts';
-import { Notice } from '../parts/notice.tsx';
-import { Table } from '../parts/table.tsx';
-import { Age } from '../parts/time.tsx';
+import { Notice } from './notice.tsx';
+import { Table } from './table.tsx';
+import { Age } from './time.tsx';
 
 type AuditPath = '/cloud/audit-log' | '/cloud/games/{game_id}/audit-log';
 type Page = Answer<AuditPath, 'get'>;

@@ -1,6 +1,6 @@
 import type { Refusal } from '../../client/wire.ts';
-import { Notice } from '../parts/notice.tsx';
 import { NotFoundPage } from './not-found.tsx';
+import { Notice } from './notice.tsx';
 
 interface RefusedProps {
   error: Pick<Refusal, 'message'> & Partial<Refusal>;

@@ -3,13 +3,13 @@ import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { useNamespace } from '../data/namespaces.ts';
-import { Copyable } from '../parts/copyable.tsx';
-import { Dialog, useDialog } from '../parts/dialog.tsx';
+import { Copyable } from './copyable.tsx';
+import { Dialog, useDialog } from './dialog.tsx';
 
 const SHARES = '/cloud/games/{game_id}/namespaces/{namespace_id}/shares';
 
 /** A button that creates a link by which anyone can look at the namespace, or at one lobby. */
-export function Share({ lobby_id }: { lobby_id?: string }) {
+export function ShareButton({ lobby_id }: { lobby_id?: string }) {
   const { scope } = useNamespace();
   const dialog = useDialog();
   const url = useSignal('');

@@ -10,7 +10,7 @@ import { Refused } from '../data/request.ts';
 import { hrefOf } from '../data/router.ts';
 import { is_connected } from '../data/session.ts';
 import { useWatched } from '../data/watched.ts';
-import { now } from '../parts/time.tsx';
+import { now } from './time.tsx';
 
 const CRASHES = '/cloud/games/{game_id}/namespaces/{namespace_id}/crashes';
 const REFRESH_MS = 30_000;
@@ -38,9 +38,9 @@ export function Attention({ games }: { games: { game_id: string }[] }) {
 
 /** What the service says that its operator should correct, each with what to do about it, and machines that do not answer. */
 function ServiceFindings() {
-  const { read, failure } = useReading('/health/ready', {}, { every_ms: REFRESH_MS });
-  if (!read.value && !failure.value) return null;
-  const findings = failure.value ? reasonsOf(failure.value) : (read.value?.warnings ?? []);
+  const { answer, failure } = useReading('/health/ready', {}, { every_ms: REFRESH_MS });
+  if (!answer.value && !failure.value) return null;
+  const findings = failure.value ? reasonsOf(failure.value) : (answer.value?.warnings ?? []);
   return (
     <>
       {findings.map(({ message, advice }) => (
@@ -116,9 +116,9 @@ function Crashes({ game, namespace }: NamespaceOfGame) {
 }
 
 function Machines() {
-  const { read } = useReading('/cloud/machines', {}, { every_ms: REFRESH_MS });
-  if (!read.value) return null;
-  const troubled = read.value.machines.filter(({ state }) => state === 'late' || state === 'lost');
+  const { answer } = useReading('/cloud/machines', {}, { every_ms: REFRESH_MS });
+  if (!answer.value) return null;
+  const troubled = answer.value.machines.filter(({ state }) => state === 'late' || state === 'lost');
   return (
     <>
       {troubled.map((machine) => (

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { useAction } from '../../data/actions.ts';
-import { type Answer, post } from '../../data/api.ts';
-import { bearer } from '../../data/bearer.ts';
-import { linkOfInvitation, NEW_PERSON } from '../../data/invitations.ts';
-import { Confirm } from '../../parts/confirm.tsx';
-import { Copyable } from '../../parts/copyable.tsx';
+import { useAction } from '../data/actions.ts';
+import { type Answer, post } from '../data/api.ts';
+import { bearer } from '../data/bearer.ts';
+import { linkOfInvitation, NEW_PERSON } from '../data/invitations.ts';
+import { Confirm } from './confirm.tsx';
+import { Copyable } from './copyable.tsx';
 
 const INVITES = '/group/groups/{group_id}/invites';
 const RESOLVE = '/group/groups/{group_id}/join-request/{identity_id}';

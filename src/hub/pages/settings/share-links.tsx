@@ -19,8 +19,8 @@ export function useShareLinks(): Reading<Answer<typeof SHARES, 'get'>> {
 }
 
 /** The valid share links of the namespace, which can be revoked. */
-export function ShareLinks({ of: { read, failure, again } }: { of: ReturnType<typeof useShareLinks> }) {
-  const shares = read.value?.shares ?? [];
+export function ShareLinks({ of: { answer, failure, again } }: { of: ReturnType<typeof useShareLinks> }) {
+  const shares = answer.value?.shares ?? [];
   return (
     <>
       {failure.value && <Notice error={failure.value} />}

@@ -8,17 +8,17 @@ import { Facts } from '../parts/facts.tsx';
 import { Figures } from '../parts/figures.tsx';
 import { Connection } from '../parts/layout.tsx';
 import { Life } from '../parts/life.tsx';
+import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from '../parts/lobby-players.tsx';
 import { Notice } from '../parts/notice.tsx';
 import { Rows } from '../parts/rows.tsx';
 import { Seats } from '../parts/seats.tsx';
 import { Age } from '../parts/time.tsx';
-import { type LobbyDetails, LobbyPlayers, LobbySeats, LobbyState } from './lobby-players.tsx';
 
 const DETAILS = '/cloud/games/{game_id}/namespaces/{namespace_id}/matchmaker/lobbies/{lobby_id}';
 const ROW_HEIGHTS = { wide: 54, narrow: 80 };
 
 /** What a share link shows: the lobbies of a namespace, or one of them, without any action. */
-export function SharedPage() {
+export function ShareLinkPage() {
   const { game = '', namespace = '', id } = hub_path.value;
   const scope = { game_id: game, namespace_id: namespace };
   return (
@@ -121,10 +121,10 @@ function SharedLobby({ scope, id }: { scope: Scope; id: string }) {
   useTitle(`Lobby ${shortId(id)}`);
   if (watched.is === 'waiting') return <p class="quiet">Loading …</p>;
   if (watched.is === 'refused') return <NotShared error={watched.error} />;
-  return <Shown lobby={watched.body.lobby} />;
+  return <SharedLobbyDetails lobby={watched.body.lobby} />;
 }
 
-function Shown({ lobby }: { lobby: LobbyDetails }) {
+function SharedLobbyDetails({ lobby }: { lobby: LobbyDetails }) {
   const { lobby_id, create_ts, ready_ts, stop_ts, game_mode_id, tags, state } = lobby;
   return (
     <>

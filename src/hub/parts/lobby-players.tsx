@@ -2,12 +2,12 @@ import { useAction } from '../data/actions.ts';
 import { type Answer, remove } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
 import { shortId, useNamespace } from '../data/namespaces.ts';
-import { Confirm } from '../parts/confirm.tsx';
-import { Json } from '../parts/json.tsx';
-import { Seats } from '../parts/seats.tsx';
-import { Section } from '../parts/section.tsx';
-import { Table } from '../parts/table.tsx';
-import { Age, Countdown } from '../parts/time.tsx';
+import { Confirm } from './confirm.tsx';
+import { Json } from './json.tsx';
+import { Seats } from './seats.tsx';
+import { Section } from './section.tsx';
+import { Table } from './table.tsx';
+import { Age, Countdown } from './time.tsx';
 
 const PLAYER = '/cloud/games/{game_id}/matchmaker/lobbies/{lobby_id}/players/{player_id}';
 
