@@ -135,6 +135,24 @@ describe('cgroups: processes that the kernel killed for memory', () => {
   });
 });
 
+test('cgroups: a group is not reported as empty if no descriptor is free', async () => {
+  const directory = await makeDataDirectory();
+  writeFileSync(join(directory, 'cgroup.procs'), `${process.pid}\n`);
+  const code = `
+    import { openSync } from 'node:fs';
+    import { listGroupProcesses } from '${join(import.meta.dir, '../../src/platform/system/cgroups.ts')}';
+    const found = listGroupProcesses(['${directory}']).length;
+    try { for (;;) openSync('/dev/null', 'r'); } catch {}
+    try { console.log(found, listGroupProcesses(['${directory}']).length); } catch (error) { console.log(found, error.code); }
+  `;
+  const child = Bun.spawn(['/bin/sh', '-c', 'ulimit -n 128; exec "$0" -e "$1"', process.execPath, code], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  expect((await new Response(child.stdout).text()).trim()).toBe('1 EMFILE');
+  rmSync(directory, { recursive: true });
+});
+
 const { controllers, directoriesOf } = openCgroups();
 test.skipIf(controllers.length === 0)('cgroups: the group of a trial that was interrupted takes no limit away', () => {
   const left = directoriesOf('any').map((directory) => join(dirname(directory), `muster-trial-${process.pid}`));

@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { readAttribute } from './libc.ts';
-import { hasErrorCode } from './system-errors.ts';
+import { hasErrorCode, isOutOfResources } from './system-errors.ts';
 
 /** The limits that a group of processes can have. */
-export const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
+const CONTROLLERS = ['memory', 'cpu', 'pids'] as const;
 export type Controller = (typeof CONTROLLERS)[number];
 
 export interface CgroupLimits {
@@ -72,7 +72,7 @@ export function openCgroups(isNeeded: (id: string) => boolean = () => false): Cg
 }
 
 /** Moves this process into a group, by the directories of the group. */
-export function enterGroup(directories: readonly string[]): void {
+function enterGroup(directories: readonly string[]): void {
   for (const directory of directories) writeFileSync(join(directory, 'cgroup.procs'), '0');
 }
 
@@ -366,7 +366,9 @@ const readProc = (path: string) => readText(join('/proc', path));
 function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
-  } catch {
+  } catch (error) {
+    // Without a free descriptor or memory the group may still have processes, so it must not count as empty.
+    if (isOutOfResources(error)) throw error;
     return '';
   }
 }

@@ -6,6 +6,7 @@ import {
   readCgroupUsage,
   removeGroup,
 } from '../../../../platform/system/cgroups.ts';
+import { isOutOfResources } from '../../../../platform/system/system-errors.ts';
 import { describeOutOfMemory } from '../out-of-memory.ts';
 
 const MOUNT = '/sys/fs/cgroup';
@@ -44,7 +45,8 @@ function directoriesOf(server_id: string): string[] {
 function listHierarchies(): string[] {
   try {
     return readdirSync(MOUNT);
-  } catch {
+  } catch (error) {
+    if (isOutOfResources(error)) throw error;
     return [];
   }
 }
