@@ -87,6 +87,13 @@ describe('a configuration of Rivet is understood and accepted by the service:', 
   });
 });
 
+test('a note says that lobbies start in all regions only if the configuration keeps none', () => {
+  const notesWith = (renamed: Record<string, string>) =>
+    fitDraft(draftProject(join(FIXTURES, 'toml-unity')), { known: [], renamed }).notes;
+  expect(notesWith({})).toEqual([expect.stringMatching(/: lnd-.*; lobbies then start in all regions of the service$/)]);
+  expect(notesWith({ 'lnd-fra': 'local' })).toEqual([expect.stringMatching(/names them: lnd-sfo$/)]);
+});
+
 /** Returns the problems that the service finds, except the missing ids of uploads. */
 async function problemsOf({ matchmaker, cdn }: Draft['content']): Promise<string[]> {
   const config = {
@@ -204,7 +211,7 @@ test('init: writes muster.yaml from a configuration of Rivet, with the regions t
     exit_code: 0,
     stdout: '',
     stderr: [
-      'note     regions are left out, so lobbies start in all: lnd-sfo; keep one with --region NAME=HERE',
+      'note     regions left out, because no --region NAME=NAME_HERE names them: lnd-sfo',
       'read     rivet.toml: 1 game mode, port default 7777/https, server Dockerfile',
       'Wrote muster.yaml. Next: muster deploy',
       '',

@@ -1,6 +1,6 @@
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { exploreFolder, exposedPort, type FoundServer } from './folder.ts';
-import { fitRegions } from './regions.ts';
+import { fitRegions, hasRegions } from './regions.ts';
 import { findRivetConfig, OtherProgram, type RivetConfig, readRivetConfig } from './rivet-config.ts';
 
 /** The content of muster.yaml, as far as the files of a folder tell. */
@@ -97,7 +97,10 @@ export function fitDraft(draft: Draft, regions: Parameters<typeof fitRegions>[1]
   const { matchmaker, ...others } = draft.content;
   if (!matchmaker) return draft;
   const { config, foreign } = fitRegions({ matchmaker }, regions);
-  const note = `regions are left out, so lobbies start in all: ${foreign.join(', ')}; keep one with --region NAME=HERE`;
+  const left_out = `regions left out, because no --region NAME=NAME_HERE names them: ${foreign.join(', ')}`;
+  const note = hasRegions(config.matchmaker)
+    ? left_out
+    : `${left_out}; lobbies then start in all regions of the service`;
   return {
     ...draft,
     content: { ...others, ...config },

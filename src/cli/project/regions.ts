@@ -38,3 +38,9 @@ export function fitRegions(
   }
   return { config: { ...config, matchmaker: fitted }, foreign: [...foreign] };
 }
+
+/** Returns whether a configuration names regions, for all game modes or for one. */
+export function hasRegions(matchmaker: Record<string, unknown> = {}): boolean {
+  const game_modes = isRecord(matchmaker.game_modes) ? Object.values(matchmaker.game_modes) : [];
+  return [matchmaker, ...game_modes].some((one) => isRecord(one) && isRecord(one.regions));
+}
