@@ -109,6 +109,18 @@ test('doctor: a check that fails is a finding, beside those of the others', asyn
   ]);
 }, 300_000);
 
+test('doctor: says that the namespace is not checked, which is a problem if an option names it', async () => {
+  await using muster = await openTestService({ MUSTER_PORT: String(PORT) });
+  const game = await makeGame(muster.api, muster.administrator_token);
+  const files = { 'muster.yaml': 'game: undeployed\n' };
+  const { run } = await makeProjectFolder(muster, home, { name: 'undeployed', files });
+  const { stderr } = await run('doctor', '--json', '--url', LOCAL_URL);
+  expect(stderr).toContain('The namespace was not checked: There is no game "undeployed"');
+  const { exit_code, findings } = await examine(muster, '--game', game.game_id, '--namespace', 'produ');
+  expect(exit_code).toBe(1);
+  expect(adviceOf(findings, 'has no namespace "produ"; it has: prod')).toBeDefined();
+}, 300_000);
+
 test('doctor: checks the certificate of a service that is addressed by an IP address', async () => {
   const https_port = findFreePort();
   const tls = { MUSTER_TLS_LOCAL: 'on', MUSTER_HTTPS_PORT: String(https_port) };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { DAY_MS } from '../../shared/units.ts';
-import { Failure } from '../../terminal/failure.ts';
+import { EXIT, Failure } from '../../terminal/failure.ts';
 import { counted } from '../../terminal/terminal.ts';
 import { WRONG_KIND } from '../api-caller.ts';
 import { checkAddresses } from '../doctor/addresses.ts';
@@ -11,7 +11,7 @@ import { checkNamespaceLimits } from '../doctor/limits.ts';
 import { checkReadiness } from '../doctor/readiness.ts';
 import { otherTokenAdvice } from '../given-token.ts';
 import { trustFor } from '../local-service.ts';
-import { refusalOf, Session, type SharedOptions } from '../session.ts';
+import { refusalOf, type Scope, Session, type SharedOptions } from '../session.ts';
 import { openTunnel } from '../tunnel.ts';
 import { hostOf } from '../url-parts.ts';
 
@@ -20,7 +20,7 @@ const CLOCK_SKEW_MAX_MS = 30_000;
 const CERTIFICATE_DAYS_MIN = 14;
 
 /** The checks of a service that is ready, in the order of their findings. */
-const CHECKS: ((session: Session) => Promise<Finding[]>)[] = [
+const CHECKS: ((session: Session, scope: Scope | undefined) => Promise<Finding[]>)[] = [
   checkClock,
   checkCertificate,
   checkToken,
@@ -37,7 +37,13 @@ export async function doctor(options: SharedOptions): Promise<void> {
   const { api } = session;
   const { is_ready, findings } = await checkReadiness(api);
   // A service that is not ready answers nothing else.
-  if (is_ready) for (const check of CHECKS) findings.push(...(await check(session).catch(toFindings)));
+  if (is_ready) {
+    const scope = await findScope(session, options).catch((error) => {
+      findings.push(...toFindings(error));
+      return undefined;
+    });
+    for (const check of CHECKS) findings.push(...(await check(session, scope).catch(toFindings)));
+  }
   session.show({ url: api.url, findings }, (output) => {
     for (const { what, advice } of findings) {
       output.line(what);
@@ -46,6 +52,21 @@ export async function doctor(options: SharedOptions): Promise<void> {
     if (findings.length === 0) output.line(`${api.url} has no problems.`);
   });
   if (findings.length > 0) throw new Failure(`Problems: ${findings.length}.`);
+}
+
+/** Returns the namespace to check. If no option names one and it is not clear, says so and returns undefined. */
+async function findScope(session: Session, { game, namespace }: SharedOptions): Promise<Scope | undefined> {
+  try {
+    return await session.scope();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    // The check of the token reports this, too.
+    if (error.exit_code === EXIT.not_logged_in) return undefined;
+    const is_unclear = error.exit_code === EXIT.not_found || error.exit_code === EXIT.wrong_use;
+    if (!is_unclear || game !== undefined || namespace !== undefined) throw error;
+    session.output.say(`The namespace was not checked: ${error.message}`);
+    return undefined;
+  }
 }
 
 /** Returns the failure of a check as a finding, so that it hides no other one. */

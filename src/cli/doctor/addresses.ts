@@ -5,10 +5,9 @@ import ipaddr from 'ipaddr.js';
 import { getProxyForUrl } from 'proxy-from-env';
 import type { ApiCaller } from '../api-caller.ts';
 import { readServers } from '../commands/servers.ts';
-import type { Session } from '../session.ts';
+import type { Scope, Session } from '../session.ts';
 import { hostOf, portOf } from '../url-parts.ts';
 import { CONNECT_WITHIN_MS, type Finding } from './finding.ts';
-import { scopeOf } from './limits.ts';
 
 interface Bootstrap {
   domains: { cdn: string };
@@ -18,13 +17,13 @@ interface Bootstrap {
 const PORTS = { http: 80, https: 443 };
 /** Protocols whose ports take a connection. */
 const WITH_CONNECTIONS = ['http', 'https', 'tcp', 'tcp_tls'];
-/** How long after its start a game server may not listen yet. */
+/** Time after its start in which a game server need not listen yet. */
 const LISTENS_AFTER_MS = 10_000;
 /** A name that no game has. */
 const ANY_SITE = 'muster-doctor';
 
 /** Checks the addresses that players use: the domains and ports of the service, and the port of a game server. */
-export async function checkAddresses(session: Session): Promise<Finding[]> {
+export async function checkAddresses(session: Session, scope: Scope | undefined): Promise<Finding[]> {
   const { api } = session;
   const { origins, domains } = await api.get<Bootstrap>('/cloud/bootstrap');
   const announced = new URL(origins.hub);
@@ -35,7 +34,7 @@ export async function checkAddresses(session: Session): Promise<Finding[]> {
     ...(unreachable ? [unreachable] : await checkPorts(api, announced)),
     ...checkEncryption(announced),
     ...(await checkSites(domains.cdn)),
-    ...(await checkServer(session)),
+    ...(await checkServer(session, scope)),
   ];
 }
 
@@ -85,8 +84,7 @@ async function checkSites(domain: string): Promise<Finding[]> {
 }
 
 /** Checks that a running game server of the namespace can be reached from here. */
-async function checkServer(session: Session): Promise<Finding[]> {
-  const scope = await scopeOf(session);
+async function checkServer(session: Session, scope: Scope | undefined): Promise<Finding[]> {
   const servers = scope ? await readServers(session, scope) : [];
   const ports = servers
     .filter(({ started_at, destroyed_at }) => started_at && !destroyed_at && Date.now() - started_at > LISTENS_AFTER_MS)

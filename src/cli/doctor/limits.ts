@@ -1,4 +1,3 @@
-import { Failure } from '../../terminal/failure.ts';
 import { counted } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import type { Scope, Session } from '../session.ts';
@@ -13,9 +12,8 @@ const ADVICE: Record<string, string> = {
     'Lobbies become ready too late: see muster logs, and what the server does at its start. If the logs say that servers wait for ports, widen MUSTER_SERVER_PORTS, or add a machine.',
 };
 
-/** Returns the limits that players of the session's namespace have hit within the last hour; none without a namespace. */
-export async function checkNamespaceLimits(session: Session): Promise<Finding[]> {
-  const scope = await scopeOf(session);
+/** Returns the limits that players of a namespace have hit within the last hour; none without a namespace. */
+export async function checkNamespaceLimits(session: Session, scope: Scope | undefined): Promise<Finding[]> {
   if (!scope) return [];
   const { game, namespace } = scope;
   const path = `${paths.namespace(scope)}/counters`;
@@ -31,14 +29,4 @@ export async function checkNamespaceLimits(session: Session): Promise<Finding[]>
     const what = `${game.name_id} ${namespace.name_id}: ${counted(count, 'request of a player', 'requests of players')} ended with ${code} within the last hour.`;
     return advice === undefined ? [] : [{ what, advice }];
   });
-}
-
-/** Returns the namespace that the options mean; undefined if they mean none that the caller can see. */
-export async function scopeOf(session: Session): Promise<Scope | undefined> {
-  try {
-    return await session.scope();
-  } catch (error) {
-    if (error instanceof Failure) return undefined;
-    throw error;
-  }
 }
