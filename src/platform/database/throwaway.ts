@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { findAsset } from '../assets.ts';
-import { assert } from '../errors.ts';
+import { assert, StartError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { syncPath, syncTree } from '../system/durable.ts';
 import { tryLock } from '../system/libc.ts';
+import { SECOND_MS } from '../units.ts';
 import { type DatabaseAddress, openDatabase } from './database.ts';
 import { openEmbeddedPostgres } from './embedded.ts';
 import { requirePassword } from './embedded-password.ts';
@@ -16,6 +17,8 @@ import { POSTGRES_FILES_VERSION } from './postgres-files.ts';
 
 const TEMPLATE_PREFIX = 'cluster-';
 const LOCK_PAUSE_MS = 20;
+/** Time for another run to create the template. Usually it takes a few seconds, most of which is `initdb`. */
+const TEMPLATE_WITHIN_MS = 120_000;
 /** Templates of other releases are removed after this time. */
 const TEMPLATE_KEPT_FOR_MS = 30 * 24 * 3_600_000;
 
@@ -25,6 +28,8 @@ interface ThrowawayOptions {
   /** For what all throwaway databases of this user share: the programs of PostgreSQL, and a cluster with all tables. */
   cache_directory: string;
   events: Events;
+  /** Time to wait while another run creates what is shared. */
+  template_within_ms?: number;
 }
 
 /**
@@ -63,14 +68,22 @@ async function copyCluster(template: string, cluster: string): Promise<void> {
   await rename(unfinished, cluster);
 }
 
-/** Returns the cluster of this release; creates it if it is missing. */
-async function provideTemplate({ cache_directory, events }: ThrowawayOptions): Promise<string> {
+/** Returns the cluster of this release; creates it if it is missing. Throws StartError if another run takes too long for it. */
+async function provideTemplate({
+  cache_directory,
+  events,
+  template_within_ms = TEMPLATE_WITHIN_MS,
+}: ThrowawayOptions): Promise<string> {
   const name = `${TEMPLATE_PREFIX}${releaseDigest()}`;
   const template = join(cache_directory, name);
   if (existsSync(template)) return template;
   await mkdir(cache_directory, { recursive: true, mode: 0o711 });
   await using lock = await open(join(cache_directory, 'lock'), 'a', 0o600);
-  while (!tryLock(lock.fd)) await Bun.sleep(LOCK_PAUSE_MS);
+  const deadline = performance.now() + template_within_ms;
+  while (!tryLock(lock.fd)) {
+    if (performance.now() > deadline) throw new StartError(tooLate(cache_directory, template_within_ms));
+    await Bun.sleep(LOCK_PAUSE_MS);
+  }
   if (existsSync(template)) return template;
   // Each call of a release uses the same name, to continue what a killed one began.
   const unfinished = join(cache_directory, `unfinished-${name}`);
@@ -82,6 +95,11 @@ async function provideTemplate({ cache_directory, events }: ThrowawayOptions): P
   await rm(unfinished, { recursive: true, force: true });
   await removeOld(cache_directory, name);
   return template;
+}
+
+function tooLate(cache_directory: string, waited_ms: number): string {
+  const seconds = Math.round(waited_ms / SECOND_MS);
+  return `Another run of tests has been preparing PostgreSQL in ${cache_directory} for more than ${seconds} s: end that run, then try again.`;
 }
 
 /** Creates a small cluster, because it is copied often: with small write-ahead log files, and without template databases. */
