@@ -131,7 +131,9 @@ describe('a token in a body', () => {
     expect(await reasonOf(await others.issue(makeCaller('player')))).toBe(
       messageOf('it was not signed by this service'),
     );
-    expect(await reasonOf(await tokens.issue(makeCaller('lobby')))).toBe(messageOf('it is a lobby token'));
+    expect(await reasonOf(await tokens.issue(makeCaller('lobby')))).toBe(
+      messageOf('it is of the kind lobby, but must be of the kind player'),
+    );
     now.ms += 91 * DAY_MS;
     expect(await reasonOf(token)).toBe(messageOf('it has expired'));
   });

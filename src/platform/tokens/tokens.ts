@@ -158,8 +158,9 @@ export async function createTokens(key: JWK, clock: Clock): Promise<Tokens> {
         const reason = is_expired ? 'it has expired' : 'it was not signed by this service';
         throw new ServiceError('TOKEN_ERROR', { reason }, { cause });
       });
-      if (!isOfKind(caller, kinds)) throw new ServiceError('TOKEN_ERROR', { reason: `it is a ${caller.kind} token` });
-      return caller;
+      if (isOfKind(caller, kinds)) return caller;
+      const reason = `it is of the kind ${caller.kind}, but must be of the kind ${kinds.join(' or ')}`;
+      throw new ServiceError('TOKEN_ERROR', { reason });
     },
     issue(caller, { suffix, lifetime_ms = LIFETIMES_MS[caller.kind], stamp } = {}) {
       const { token_id, at } = stamp ?? { token_id: crypto.randomUUID(), at: clock.now() };

@@ -107,7 +107,7 @@ describe('a development token', () => {
     const game_server = await connectGameServer(muster, game, seat.lobby_id);
     const real = await development.connected(seat.player_token);
     expect(outcomeOf(real)).toBe('400 TOKEN_ERROR');
-    expect(real.body.message).toContain('it is a player token');
+    expect(real.body.message).toContain('it is of the kind player, but must be of the kind development_player');
     expect(outcomeOf(await game_server.connected(await playerToken()))).toBe('400 TOKEN_ERROR');
     expect(outcomeOf(await development.disconnected(seat.player_token))).toBe('400 TOKEN_ERROR');
     expect(outcomeOf(await game_server.connected(seat.player_token))).toBe('200');

@@ -44,9 +44,9 @@ describe.each(CALLS)('%s is refused', (call) => {
       ['garbage', 'it was not signed by this service'],
       [`${label}.${head}.${payload}.${signature?.split('').reverse().join('')}`, 'it was not signed by this service'],
       [`${label}.${head}.${payload}`, 'it was not signed by this service'],
-      [game_server.token, 'it is a lobby token'],
-      [game.public_token, 'it is a public token'],
-      [await developmentPlayer(), 'it is a development_player token'],
+      [game_server.token, 'it is of the kind lobby, but must be of the kind player'],
+      [game.public_token, 'it is of the kind public, but must be of the kind player'],
+      [await developmentPlayer(), 'it is of the kind development_player, but must be of the kind player'],
     ];
     const before = await muster.inspector.measure();
     for (const [token, reason] of tokens) {
