@@ -53,7 +53,7 @@ export async function openFront(config: Config, options: FrontOptions) {
   const stopping = new AbortController();
   let is_draining = false;
   const checkStopping: HealthCheck = async () =>
-    is_draining || stopping.signal.aborted ? toFinding('SERVICE_STOPPING', 'it is stopping') : undefined;
+    is_draining || stopping.signal.aborted ? toFinding('SERVICE_STOPPING', 'the service is stopping') : undefined;
   const rays = createRays();
   const refusals = new Refusals(clock);
   const describe = () => ({ app: app.api, routes });

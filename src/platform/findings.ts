@@ -1,7 +1,7 @@
 /** What an operator should do about each problem of a service, by the code of the problem. */
 const ADVICE = {
   SERVICE_STARTING: 'Wait; the log of the service says what it does.',
-  SERVICE_STOPPING: 'Start the service again: muster serve',
+  SERVICE_STOPPING: 'Wait until it has stopped, then start it again: muster serve',
   DATABASE_UNAVAILABLE:
     'Start PostgreSQL, or correct DATABASE_URL; database_awaited or database_lost in the log of the service says why.',
   DATABASE_STANDBY: 'Let DATABASE_URL name the primary server of PostgreSQL.',

@@ -49,6 +49,10 @@ describe('gateway: a stop', () => {
     using second = openWebSocketPlayer({ name, url });
     await second.next(1);
     expect((await muster.api.get('/health/live')).status).toBe(200);
+    const { body } = await muster.api.get('/health/ready');
+    // The service still has the data directory, so it cannot be started again yet.
+    expect(body.message).toContain('the service is stopping');
+    expect(body.metadata.reasons[0].advice).toStartWith('Wait until it has stopped');
     for (const { socket } of [player, second]) socket.close();
     await closed;
     expect(muster.events.filter(({ event }) => event === 'gateway_drained')).toEqual([

@@ -6,7 +6,7 @@ import { createNotReadyAnswers } from './not-ready.ts';
 
 const STARTING: Unavailability = {
   code: 'DATABASE_UNAVAILABLE',
-  finding: toFinding('SERVICE_STARTING', 'it is starting'),
+  finding: toFinding('SERVICE_STARTING', 'the service is starting'),
 };
 
 interface ServicePortOptions extends PortOptions {
