@@ -10,14 +10,14 @@ $ muster deploy
 game     tanks is new
 build    server.ts, 3.5 kB
 site     2 files, 2 new, 0.1 kB
-check    a lobby of it was ready after 0.2 s, and ended again
+check    a lobby of the version was ready after 0.2 s, and ended again
 tanks prod: 0.0.1 → 2026.11.24-1 (0.5 s)
 No lobby runs on another version. To undo: muster rollback prod
 
 $ muster deploy --message "better graphics"
 build    the same as server.ts 2026-11-24T09:30:12: not sent again
 site     2 files, 1 new, 0.1 kB (0.0 kB of it sent now, the rest was there)
-check    a lobby of it was ready after 0.2 s, and ended again
+check    a lobby of the version was ready after 0.2 s, and ended again
 tanks prod: 2026.11.24-1 → better graphics (0.4 s)
 No lobby runs on another version. To undo: muster rollback prod
 
@@ -85,7 +85,7 @@ players       http://tanks.sites.localhost:8080, in two tabs
 public token  pub_prod.eyJhbGciOiJFZERTQSJ9
 build    server.ts, 3.5 kB
 site     1 file, 1 new, 0.1 kB
-check    a lobby of it was ready after 0.2 s, and ended again
+check    a lobby of the version was ready after 0.2 s, and ended again
 09:40:12 The first version: live after 521 ms
 r ends all lobbies   b lets two bots play for 30 s   l hides or shows logs   o opens the page   q quits
 # a player finds a seat
@@ -95,7 +95,7 @@ Logs are hidden. Press l to see them.
 # server.ts is saved
 build    server.ts, 3.5 kB
 site     the same as before: not sent again
-check    a lobby of it was ready after 0.2 s, and ended again
+check    a lobby of the version was ready after 0.2 s, and ended again
 09:41:03 server.ts changed: live after 371 ms; of the old version, 1 lobby with players is closed and ends in 2 s
 The closed lobby has ended
 # the key q

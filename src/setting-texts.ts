@@ -41,7 +41,8 @@ export function readCaptchaKeys(
 export function parsePortRange(text: string, own: Record<string, number | undefined>): { min: number; max: number } {
   const [min = 0, max = 0] = text.split('-').map(Number);
   if (min < 1_024 || max > PORT_MAX || min > max) {
-    throw new StartError(`MUSTER_SERVER_PORTS is "${text}": expected first-last within 1024 and ${PORT_MAX}.`);
+    const expected = `expected two ports from 1024 to ${PORT_MAX}, the lower one first, like 26000-31999`;
+    throw new StartError(`MUSTER_SERVER_PORTS is "${text}": ${expected}.`);
   }
   for (const [name, port] of Object.entries(own)) {
     if (port === undefined || port < min || port > max) continue;
@@ -89,6 +90,6 @@ export function parseCoordinates(text: string | undefined): Coordinates | undefi
   if (text === undefined) return undefined;
   const [latitude = 0, longitude = 0] = text.split(',').map(Number);
   if (Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180) return { latitude, longitude };
-  const expected = 'expected latitude,longitude within 90 and 180 degrees';
+  const expected = 'expected a latitude from -90 to 90 and a longitude from -180 to 180, like 50.11,8.68';
   throw new StartError(`MUSTER_DATACENTER_COORDINATES is "${text}": ${expected}.`);
 }

@@ -95,7 +95,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: PORT_MAX,
       description:
-        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority verifies that you control the hosts. Default: 80 if MUSTER_HTTPS_PORT is 443, and with MUSTER_ACME_HOSTS; otherwise none.',
+        'Port that redirects to https, answers for game servers without TLS, and where the ACME authority verifies that you control the hosts. Default: 80 with MUSTER_ACME_HOSTS, or if MUSTER_HTTPS_PORT is 443 and MUSTER_PORT is not 80; otherwise none.',
     }),
   ),
   DATABASE_URL: Type.Optional(
@@ -270,7 +270,7 @@ export const Settings = Type.Object({
       minimum: 1,
       maximum: 100_000,
       description:
-        "How much of this machine's processors and memory its game servers may need together, by their tiers. 100 is the machine's full capacity. Default: no limit but MUSTER_SERVERS_MAX. Not for MUSTER_KUBERNETES, whose cluster knows its nodes.",
+        "How much of this machine's processors and memory its game servers may need together, by their tiers. 100 is the machine's full capacity. Default: only MUSTER_SERVERS_MAX limits them. Not for MUSTER_KUBERNETES, whose cluster knows its nodes.",
     }),
   ),
   MUSTER_MACHINE_LOST_MS: Type.Integer({
@@ -285,7 +285,7 @@ export const Settings = Type.Object({
     minimum: 1_000,
     maximum: WEEK_MS,
     description:
-      'Time after which a machine counts as lost whose Muster was stopped while game servers run on, for example for an upgrade. A cluster is declared lost after this time without a holder, but not before MUSTER_MACHINE_LOST_MS.',
+      'Time after which a machine counts as lost if its Muster was stopped and its game servers run on, for example for an upgrade. A cluster is declared lost after this time without a holder, but not before MUSTER_MACHINE_LOST_MS.',
   }),
   MUSTER_SERVER_DISK_MB: Type.Integer({
     default: 4_096,
@@ -319,7 +319,8 @@ export const Settings = Type.Object({
   ),
   MUSTER_CONTAINERS_READ_ONLY: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'off',
-    description: 'Whether containers can write only to /tmp and /dev/shm, and not to the files of their image.',
+    description:
+      'Whether containers can write only to /tmp and /dev/shm, and not to the files of their image: on or off.',
   }),
   MUSTER_KUBERNETES: Type.Optional(
     Type.String({
@@ -368,7 +369,7 @@ export const Settings = Type.Object({
   ),
   MUSTER_KUBERNETES_AGONES: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'off',
-    description: 'Whether Agones, which the cluster must have, makes the pods: a GameServer for each.',
+    description: 'Whether Agones, which the cluster must have, makes the pods, a GameServer for each: on or off.',
   }),
   MUSTER_READY_TIMEOUT_MS: Type.Integer({
     default: 300_000,

@@ -64,7 +64,7 @@ export function readTlsSettings(settings: Settings): TlsSettings {
   };
 }
 
-/** Returns the port for http that no setting names. Without 443 for https, 80 belongs to other programs too. */
+/** Returns the default of MUSTER_HTTP_PORT. If another program has 443, it usually has 80 as well. */
 function defaultHttpPort(
   { MUSTER_PORT: port }: Settings,
   { https_port, has_acme }: { https_port: number | undefined; has_acme: boolean },

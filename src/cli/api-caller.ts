@@ -247,7 +247,7 @@ function isRefusal(body: unknown): body is RefusalBody {
 /** Returns a sentence about an answer that is not the service's. */
 function notMuster(url: string, status?: number): string {
   const answered = status === undefined ? '' : ` (status ${status})`;
-  const advice = 'Is the address right (--url, MUSTER_URL or "muster use"), and does another program use the port?';
+  const advice = 'Check the address (--url, MUSTER_URL or "muster use"), and that no other program uses the port.';
   return `${url} did not answer as Muster does${answered}. ${advice}`;
 }
 

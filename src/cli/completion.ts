@@ -9,7 +9,7 @@ import { Session, type SharedOptions } from './session.ts';
 /** How long the shell may wait for the service after a press of the tab key. */
 const VALUES_WITHIN_MS = 300;
 const VALUES_MAX = 100;
-/** Words without a sign that a shell reads. A shell puts a suggestion into the line as it is, and names come from other people. */
+/** Words without characters that mean something to a shell. A shell puts a suggestion into the line as it is, and names come from other people. */
 const PLAIN = /^[A-Za-z0-9_.][A-Za-z0-9_.-]*$/;
 
 type Value = [value: string, description: string];

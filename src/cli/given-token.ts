@@ -34,7 +34,7 @@ async function readTokenOption({ token }: SharedOptions): Promise<string | undef
 function parseToken(text: string, name: string): string {
   const token = text.trim();
   if (VISIBLE.test(token)) return token;
-  const problem = 'has a line break, a blank or another sign that no token has';
+  const problem = 'has a line break, a blank or another character that no token has';
   throw new Failure(`The token of ${name} ${problem}: copy it again, as one line.`, EXIT.wrong_use);
 }
 

@@ -177,9 +177,9 @@ export class Session {
     const namespace = game.namespaces.find((one) => [one.namespace_id, one.name_id].includes(wanted));
     if (!namespace) {
       const names = game.namespaces.map(({ name_id }) => name_id).join(', ');
-      const advice = 'create others in the API: POST /cloud/games/{game_id}/namespaces';
+      const create = this.commandAt(`api POST /cloud/games/${game.game_id}/namespaces -d JSON`);
       throw new Failure(
-        `The game "${game.name_id}" has no namespace "${wanted}"; it has: ${names}; ${advice}.`,
+        `The game "${game.name_id}" has no namespace "${wanted}"; it has: ${names}. To create others: ${create}`,
         EXIT.not_found,
       );
     }

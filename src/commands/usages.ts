@@ -76,7 +76,8 @@ The command gets these variables:
 
 Settings: those of rules and times, such as MUSTER_SEAT_TIMEOUT_MS. It ignores those of addresses, data
 and databases.
-Exit codes: that of COMMAND; 2 wrong use; of a signal, 128 and its number.`,
+Exit codes: that of COMMAND; 1 the service did not start; 2 wrong use; 126 or 127 COMMAND cannot be run
+or was not found; of a signal, 128 and its number.`,
   },
   openapi: {
     synopsis: 'openapi',

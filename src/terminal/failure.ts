@@ -34,7 +34,7 @@ export function isFinal({ exit_code }: Failure): boolean {
 
 /** Problems with a file, by the code of the system's error. */
 const FILE_PROBLEMS: Record<string, string> = {
-  ENOENT: 'was removed while it was read. Try again',
+  ENOENT: 'does not exist. If another program removed it meanwhile, try again; otherwise create its folder',
   EACCES: 'cannot be read or written (EACCES). Change its permissions, or those of its folder',
   ENOSPC: 'cannot be written, because the disk is full. Free some space',
 };

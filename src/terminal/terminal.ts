@@ -45,7 +45,8 @@ export function printable(text: string): string {
 
 /** Returns a value as JSON that a terminal shows as it is. Its only control characters are the newlines of an indentation. */
 function toJson(value: unknown, indentation = 0): string {
-  const toEscape = (sign: string) => (sign === '\n' ? sign : `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  const toEscape = (character: string) =>
+    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(value, null, indentation).replace(CONTROL, toEscape);
 }
 

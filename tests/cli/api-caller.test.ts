@@ -79,8 +79,8 @@ test('api: the page of another program is not shown as an error, and a proxy wit
   const answer = (status: string) =>
     `HTTP/1.1 ${status}\r\ncontent-type: text/html\r\ncontent-length: ${page.length}\r\nconnection: close\r\n\r\n${page}`;
   const REFUSED: [status: string, code: string, message: string][] = [
-    ['404 Not Found', 'HTTP_404', 'did not answer as Muster does (status 404). Is the address right'],
-    ['401 Unauthorized', 'HTTP_401', 'did not answer as Muster does (status 401). Is the address right'],
+    ['404 Not Found', 'HTTP_404', 'did not answer as Muster does (status 404). Check the address'],
+    ['401 Unauthorized', 'HTTP_401', 'did not answer as Muster does (status 401). Check the address'],
     ['502 Bad Gateway', 'HTTP_502', 'answered 502: is the service behind it running?'],
   ];
   for (const [status, code, message] of REFUSED) {

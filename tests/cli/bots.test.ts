@@ -25,7 +25,7 @@ async function deploy(name: string, server: string, project = PROJECT) {
   const { run, start, openIn } = await makeProjectFolder(muster, home, { name, files });
   expect(await run('deploy')).toMatchObject({
     exit_code: 0,
-    stderr: expect.stringContaining('a lobby of it was ready after'),
+    stderr: expect.stringContaining('a lobby of the version was ready after'),
   });
   return Object.assign((...args: string[]) => run('bots', ...args, '--game', name), { run, start, openIn });
 }

@@ -64,7 +64,7 @@ test('deploy --detach: returns after the upload, and the check and the switch go
     const text = await Bun.file(detached.log).text();
     return text.includes('To undo') && text;
   }, 'the end of its log');
-  expect(log).toContain('a lobby of it was ready after');
+  expect(log).toContain('a lobby of the version was ready after');
   expect(log).not.toContain(muster.administrator_token);
 
   // What is wrong with the files is still the exit code of the command; a lobby that does not become ready is in the log.

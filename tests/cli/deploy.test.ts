@@ -60,7 +60,7 @@ test('deploy: refuses a folder without muster.yaml, wrong keys, and missing file
       'game: tanks\nbuild: {path: ., isolation: full}',
       'build.isolation is "full", but must be one of process, container.',
     ],
-    ['game: tanks\nbuild: server.ts', 'build is "server.ts", but has keys: write build: { path: server.ts }.'],
+    ['game: tanks\nbuild: server.ts', 'build is "server.ts", but must be a map: write build: { path: server.ts }.'],
     ['game: tanks\nsite: x\nmatchmaker: {max_players: 300}', 'matchmaker.max_players must be <= 256.'],
     ['game: tanks\nbuild: {command: [./server]}', 'build.path is missing'],
     ['game: tanks', 'neither "build" nor "site"'],
@@ -263,7 +263,7 @@ test('init and deploy: a folder with a server and a site goes live, and an uncha
   expect(await served.json()).toEqual(JSON.parse((await run('config', 'schema')).stdout));
   const first = await run('deploy', '--message', 'the first');
   expect(first).toMatchObject({ exit_code: 0, stdout: expect.stringContaining('→ the first') });
-  expect(first.stderr).toContain('a lobby of it was ready');
+  expect(first.stderr).toContain('a lobby of the version was ready');
   expect(first.stderr).toContain('site     2 files');
   const second = await run('deploy', '--message', 'the second', '--json');
   expect(second.stderr).toContain('not sent again');

@@ -310,7 +310,10 @@ test('dev: lobbies of an old version that cannot be ended keep nothing from bein
   const { lobby_id } = await findSeat(terminal.output());
   const seen = watchLobby(terminal.output(), lobby_id);
   await Bun.write(join(folder, 'server.ts'), ROOM_SOURCE.replace("'no seat'", "'no seat here'"));
-  await waitForOutput(terminal, 'The service is busy.\r\nIt is live, but lobbies of older versions go on.');
+  await waitForOutput(
+    terminal,
+    'The service is busy.\r\nThe new version is live, but lobbies of older versions go on.',
+  );
   await waitForOutput(terminal, 'server.ts changed: live after');
   expect(await findSeat(terminal.output())).toMatchObject({ body: 'no seat here' });
 
@@ -516,7 +519,7 @@ test('dev: a verification server on this machine is called', async () => {
   const terminal = startDev();
   await waitForOutput(terminal, 'The first version: live after');
   // The check is a find, so it was verified too.
-  expect(terminal.output()).toContain('a lobby of it was ready after');
+  expect(terminal.output()).toContain('a lobby of the version was ready after');
   await findSeat(terminal.output());
   expect(requests.length).toBeGreaterThanOrEqual(2);
   expect(new Set(requests)).toEqual(new Set(['/verify']));

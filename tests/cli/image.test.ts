@@ -176,7 +176,7 @@ describe.skipIf(missing !== undefined)('deploy: a Dockerfile is built, checked a
       };
       const game = `boxed-${builder}`;
       const first = await run(['deploy', '--game', game], env);
-      expect([first.exit_code, first.stderr]).toEqual([0, expect.stringContaining('a lobby of it was ready')]);
+      expect([first.exit_code, first.stderr]).toEqual([0, expect.stringContaining('a lobby of the version was ready')]);
       expect(first.stderr).toContain(`build    Dockerfile, by ${builder}`);
       expect(first.stderr).toMatch(/secrets {2}left out: .*assets\/\.env/);
       // Its output is stored a moment after it was written.

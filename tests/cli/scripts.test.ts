@@ -30,7 +30,10 @@ console.log('it has', name satisfies string, lib.size, rules.round);\n${ROOM_SOU
   };
   const { folder, run } = await makeProjectFolder(muster, home, { name: 'many-files', files });
   const first = await run('deploy');
-  expect([first.exit_code, first.stderr]).toEqual([0, expect.stringContaining('a lobby of it was ready after')]);
+  expect([first.exit_code, first.stderr]).toEqual([
+    0,
+    expect.stringContaining('a lobby of the version was ready after'),
+  ]);
   expect(first.stderr).toContain('bundle   server.ts and 3 files that it imports');
   await run('bots', '1', '--for', '2s');
   const log = await waitFor(async () => {

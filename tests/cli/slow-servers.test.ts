@@ -24,8 +24,8 @@ async function makeFolder(name: string, matchmaker: string) {
 test('deploy: a lobby that needs longer than one find is waited for if the version has idle lobbies', async () => {
   const { run, liveVersion } = await makeFolder('slow', 'game_modes: {default: {idle_lobbies: {min: 1, max: 2}}}, ');
   const { exit_code, stderr } = await run('deploy', '--message', 'mine');
-  expect([exit_code, stderr]).toEqual([0, expect.stringContaining('check    no lobby of it is ready yet: ')]);
-  expect(stderr).toContain('check    a lobby of it was ready after');
+  expect([exit_code, stderr]).toEqual([0, expect.stringContaining('check    no lobby of the version is ready yet: ')]);
+  expect(stderr).toContain('check    a lobby of the version was ready after');
   expect(await liveVersion()).toBe('mine');
 }, 300_000);
 

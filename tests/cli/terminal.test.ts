@@ -71,8 +71,8 @@ test('terminal: work that takes longer than a second is named with its seconds, 
   const deploying = openIn(['deploy']);
   expect(await deploying.exited).toBe(0);
   const shown = deploying.output().split(`\r${CLEAR_LINE}`);
-  expect(shown).toContainEqual(expect.stringMatching(/^check {4}a lobby of it … [1-9] s$/));
-  expect(shown).toContainEqual(expect.stringMatching(/^check {4}a lobby of it was ready after/));
+  expect(shown).toContainEqual(expect.stringMatching(/^check {4}a lobby of the version … [1-9] s$/));
+  expect(shown).toContainEqual(expect.stringMatching(/^check {4}a lobby of the version was ready after/));
   const playing = openIn(['bots', '1', '--for', '12s']);
   expect(await playing.exited).toBe(0);
   const counted = /^\d+ seats?, \d+ connected, 0 faults … \d+ s$/;

@@ -141,7 +141,7 @@ test('deploy: a deploy whose upload another deploy has completed meanwhile uses 
 
 test('deploy: a file of a site that is removed or changed while it is sent ends the upload at once, and is named', async () => {
   const CHANGES: [name: string, change: (file: string) => Promise<unknown>, message: string][] = [
-    ['removed', (file) => rm(file), 'was removed while it was read'],
+    ['removed', (file) => rm(file), 'does not exist. If another program removed it meanwhile, try again'],
     ['shortened', (file) => truncate(file, 1), 'changed while it was sent'],
     // Of the same length.
     ['rewritten', (file) => Bun.write(file, 'new code of public/0.js'), 'changed while it was sent'],

@@ -45,7 +45,7 @@ test('deploy: a version is checked in the first game mode that takes finds', asy
   const { run } = await makeFolder('second-mode', `game_modes: {a: {${NO_FIND}}, b: {}}`);
   expect(await run('deploy')).toMatchObject({
     exit_code: 0,
-    stderr: expect.stringContaining('a lobby of it was ready after'),
+    stderr: expect.stringContaining('a lobby of the version was ready after'),
   });
 }, 300_000);
 

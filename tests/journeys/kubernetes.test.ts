@@ -37,7 +37,7 @@ describe.skipIf(reason !== undefined)('readme: in a cluster of two nodes, with e
       const steps = await readFirstGame(newcomer);
       const { exit_code, output, errors } = await newcomer.run(steps.join('\n'));
       expect([exit_code, errors]).toEqual([0, expect.stringContaining('Wrote muster.yaml. Next: muster deploy')]);
-      expect(errors.match(/a lobby of it was ready after/g)).toHaveLength(2);
+      expect(errors.match(/a lobby of the version was ready after/g)).toHaveLength(2);
       // Its bots play for three seconds, in which a pod may not start on a busy machine.
       expect(output).toMatch(/^connected {2}\d/m);
       expect(output).toMatch(/^tanks prod: with a greeting → \S+$/m);

@@ -25,7 +25,7 @@ test('readme: the commands of "Your first game" run as printed', async () => {
   const { exit_code, output, errors } = await newcomer.run(steps.join('\n'));
   expect([exit_code, errors]).toEqual([0, expect.stringContaining('Wrote muster.yaml. Next: muster deploy')]);
   expect(errors).toContain(`Logged in to ${program.url}.`);
-  expect(errors.match(/a lobby of it was ready after/g)).toHaveLength(2);
+  expect(errors.match(/a lobby of the version was ready after/g)).toHaveLength(2);
   expect(output).toMatch(/^tanks prod: 0\.0\.1 → \S+ \(/m);
   expect(output).toContain(`${program.url}/demo#pub_`);
   expect(output).toMatch(/^connected {2}[1-9]/m);

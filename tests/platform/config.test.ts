@@ -206,11 +206,11 @@ describe('config: an invalid setting is refused with its name, its value and wha
     ],
     [
       { MUSTER_SERVER_PORTS: '31999-26000' },
-      'MUSTER_SERVER_PORTS is "31999-26000": expected first-last within 1024 and 65535.',
+      'MUSTER_SERVER_PORTS is "31999-26000": expected two ports from 1024 to 65535, the lower one first, like 26000-31999.',
     ],
     ...['90.1,0', '-91,0', '0,180.5', '0,-181'].map((coordinates): [Record<string, string>, string] => [
       { MUSTER_DATACENTER_COORDINATES: coordinates },
-      `MUSTER_DATACENTER_COORDINATES is "${coordinates}": expected latitude,longitude within 90 and 180 degrees.`,
+      `MUSTER_DATACENTER_COORDINATES is "${coordinates}": expected a latitude from -90 to 90 and a longitude from -180 to 180, like 50.11,8.68.`,
     ]),
     ...['1.2.3', '1.2.3.4:65536', '1.2.3.4:0', '[::1]:65536', '[::1', 'abc'].map(
       (server): [Record<string, string>, string] => [
@@ -222,10 +222,13 @@ describe('config: an invalid setting is refused with its name, its value and wha
       { MUSTER_OUTBOUND_ALLOW: `10.0.0.0/8, ${entry}` },
       `MUSTER_OUTBOUND_ALLOW has "${entry}": expected a network, an address or a host, with a port or without.`,
     ]),
-    [{ MUSTER_SERVER_PORTS: '80-90' }, 'MUSTER_SERVER_PORTS is "80-90": expected first-last within 1024 and 65535.'],
+    [
+      { MUSTER_SERVER_PORTS: '80-90' },
+      'MUSTER_SERVER_PORTS is "80-90": expected two ports from 1024 to 65535, the lower one first, like 26000-31999.',
+    ],
     [
       { MUSTER_SERVER_PORTS: '60000-65536' },
-      'MUSTER_SERVER_PORTS is "60000-65536": expected first-last within 1024 and 65535.',
+      'MUSTER_SERVER_PORTS is "60000-65536": expected two ports from 1024 to 65535, the lower one first, like 26000-31999.',
     ],
     [
       { MUSTER_SERVER_PORTS: '8000-8080' },

@@ -86,7 +86,7 @@ async function deployUntil(stopping: AbortSignal, options: DeployOptions, onLive
   }
   if (is_checked) {
     say(
-      await showWhile('check    a lobby of it', () =>
+      await showWhile('check    a lobby of the version', () =>
         checkVersion(session, scope, { version_id, ready_within_ms: READY_WITHIN_MS }),
       ),
     );

@@ -106,7 +106,8 @@ export class LiveFolder {
     } catch (error) {
       const failure = toFailure(error);
       if (this.options.signal.aborted || !failure) throw error;
-      const advice = 'It is live, but lobbies of older versions go on. They end with the next change, or the key r.';
+      const advice =
+        'The new version is live, but lobbies of older versions go on. They end with the next change, or with the key r.';
       this.#sayFailure(what, failure.message, advice);
       return undefined;
     }

@@ -51,7 +51,7 @@ export function describePreview(
   return [
     `preview       ${name} shows each port at an https address of its own:`,
     `  the service     ${addressOf(service_port)}`,
-    `  a game server   ${addressOf('PORT')}, with the port of the answer to find, for WebSockets wss`,
+    `  a game server   ${addressOf('PORT')}, where PORT is the port in the answer to a find; WebSockets begin with wss://`,
     'Pages there cannot connect to 127.0.0.1 or without TLS, so let your client use these addresses.',
     command === undefined
       ? `Make the ports ${service_port} and ${server_ports} public first.`

@@ -28,7 +28,7 @@ function describe({ instancePath, keyword, params, parentSchema, message, data }
       return `${[...path, params.missingProperty].join('.')} is missing`;
     case 'type':
       if (subject === 'build' && typeof data === 'string')
-        return `build is ${JSON.stringify(data)}, but has keys: write build: { path: ${data} }`;
+        return `build is ${JSON.stringify(data)}, but must be a map: write build: { path: ${data} }`;
       return `${subject} ${message ?? 'is wrong'}`;
     case 'enum':
       return `${subject} is ${JSON.stringify(data)}, but must be one of ${params.allowedValues.join(', ')}`;

@@ -54,7 +54,7 @@ export async function packServer(build: Build, stopping?: AbortSignal): Promise<
   const { files, secrets, unreadable } = listFiles(path);
   const archive = { files, command };
   const how = isolation === 'container' ? { command, isolation } : command;
-  const digest = await showWhile('build    reading it', () => digestArchive(archive, how));
+  const digest = await showWhile('build    reading the files of the server', () => digestArchive(archive, how));
   const open = () => showWhile('build    packing', () => writeArchive(archive, how, { digest, stopping }));
   return {
     kind: 'archive',

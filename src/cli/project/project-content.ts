@@ -33,7 +33,8 @@ function problemOfBuild({ path, command, dockerfile, isolation }: Build): string
     if (!SCRIPT_NAME.test(path)) {
       return `build.path is ${name}, but a file must be a script that ends in .js, .mjs, .cjs, .ts, .mts or .cts; for a program, name its directory, and the program in build.command`;
     }
-    if (isolation) return 'build.path is one script, which has no build.isolation: remove it, or name a directory';
+    if (isolation)
+      return 'build.path is one script, which has no build.isolation: remove build.isolation, or name a directory in build.path';
     return command ? 'build.path is one script, which is run itself: remove build.command' : undefined;
   }
   if (!command) return 'build.path is a directory: say in build.command which program of it to run';

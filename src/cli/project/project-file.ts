@@ -121,7 +121,7 @@ function toBuild(build: NonNullable<ProjectShape['build']>, directory: string, f
   }
   if (isolation && dockerfile !== undefined) {
     throw new Failure(
-      `${file}: build.isolation is that of a directory; a dockerfile always makes a container: remove it.`,
+      `${file}: build.isolation is that of a directory; a dockerfile always makes a container: remove build.isolation.`,
       EXIT.wrong_use,
     );
   }

@@ -71,7 +71,7 @@ export async function sendBuild(session: Session, scope: Scope, build: Build): P
   }
   await using content = await server.open();
   const { blob } = content;
-  const content_digest = await showWhile('build    reading it', () => digestContent(blob));
+  const content_digest = await showWhile('build    reading the packed server', () => digestContent(blob));
   const unfinished = listed.find(({ tags }) => tags[CONTENT_TAG] === content_digest);
   const { build_id, parts } = unfinished
     ? { ...unfinished, parts: await findMissing(api, scope.game.game_id, unfinished.upload_id) }

@@ -124,7 +124,7 @@ async function checkGameMode(session: Session, check: GameModeCheck): Promise<Ou
   try {
     await findReady(session, check);
     const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-    return { is: 'ready', words: `check    a lobby of it was ready after ${seconds} s, and ended again` };
+    return { is: 'ready', words: `check    a lobby of the version was ready after ${seconds} s, and ended again` };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return await explainFailure(session, check, error);
@@ -145,7 +145,7 @@ async function findReady(session: Session, check: GameModeCheck): Promise<void> 
     } catch (error) {
       const may_follow = error instanceof Failure && error.refusal?.code === NOT_READY && performance.now() < deadline;
       if (!may_follow || !(await hasIdleLobbies(session, check))) throw error;
-      if (is_first) session.output.say(`check    no lobby of it is ready yet: ${error.message}`);
+      if (is_first) session.output.say(`check    no lobby of the version is ready yet: ${error.message}`);
     }
     await pause(FIND_AGAIN_AFTER_MS, player.stopping);
   }
