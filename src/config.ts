@@ -43,7 +43,7 @@ const SECRETS = [
   'MUSTER_TURNSTILE_SECRET_KEY',
 ];
 
-/** Variables of other programs that hold secrets, which the settings of S3 fall back to. */
+/** Variables of other programs that hold secrets. Muster does not use them, and game servers must not find them here. */
 const OTHER_SECRETS = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN', 'S3_SESSION_TOKEN'];
 
 /**

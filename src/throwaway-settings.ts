@@ -1,6 +1,6 @@
 /**
  * Settings that belong to one service, such as where it listens and keeps its data. Those in the environment are
- * another service's, so they are not taken over. Neither are DATABASE_URL and all other settings without MUSTER_.
+ * another service's, so they are not taken over. Nor are DATABASE_URL and the other settings without MUSTER_.
  */
 const RESERVED =
   /^MUSTER_(HOST|PORT|DATA|PUBLIC_URL|TLS_.*|ACME_.*|HTTPS?_PORT|TRUSTED_PROXIES|PROXY_SECRET|OWN_HOSTS|SITES_DOMAIN|SERVERS_DOMAIN|DOMAINS_ALLOW|NAME_SERVERS|SERVER_HOST|SERVER_PORTS|KUBERNETES.*)$/;

@@ -15,9 +15,9 @@ export interface ClientOptions {
   /** The address of the service, like `https://muster.example`. */
   url: string;
   /**
-   * The caller's token, if one is needed. A function is called again when the token has expired, was revoked or was refused,
-   * when a socket did not open (browsers do not say whether the token was the reason) unless the client polls, and when the
-   * function failed or took too long. The console shows the first such failure in a row.
+   * The caller's token, if one is needed. A function is called again when its token has expired, was revoked or was refused;
+   * when its last call failed or took too long; and when a socket did not open while the client does not poll, because
+   * browsers do not say whether the token was the reason. Of several failed calls in a row, the console shows the first.
    */
   token?: string | (() => string | Promise<string>) | undefined;
   /** Called when changes begin to be pushed, and when that ends; the client goes on by itself. */

@@ -84,7 +84,10 @@ function listNames(): string[] {
   return Object.keys(COMMANDS).filter((name) => !COMMANDS[name]?.is_hidden);
 }
 
-/** Returns whether arguments ask for help. Of a command that reads them itself, only the first may: others may be of a program. */
+/**
+ * Returns whether arguments ask for help. If the command reads its arguments itself, only the first one can: the others may
+ * belong to the program that it runs.
+ */
 function asksForHelp(command: Command, args: string[]): boolean {
   const read = command.arguments === 'own' ? args.slice(0, 1) : args;
   return read.includes('--help') || read.includes('-h');

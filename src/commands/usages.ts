@@ -107,5 +107,4 @@ export function listUsages(): [command: string, summary: string][] {
   ]);
 }
 
-/** Returns the names of the commands of this machine. */
 export const listUsageNames = (): string[] => Object.keys(USAGES);

@@ -2,7 +2,7 @@ import { StartError } from './errors.ts';
 import { parseAddress } from './networks.ts';
 
 /** Kinds of addresses that many clients may share, or hide behind. */
-export const ADDRESS_CLASSES = ['vpn', 'proxy', 'tor', 'hosting'] as const;
+const ADDRESS_CLASSES = ['vpn', 'proxy', 'tor', 'hosting'] as const;
 export type AddressClass = (typeof ADDRESS_CLASSES)[number];
 
 const FILE_BYTES_MAX = 128 * 1024 ** 2;

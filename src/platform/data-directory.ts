@@ -38,7 +38,7 @@ export interface DataDirectory extends Disposable {
   path: string;
   /** Returns the path of a folder, which exists. */
   folder(name: keyof typeof FOLDERS): string;
-  /** The id of this machine among those that share the work. Created at the first start. */
+  /** The id of this machine among those on one database. Created at the first start. */
   node_id: string;
   /** Identifies the directory on this machine since its boot. A copy of the directory has another place. */
   place: string;

@@ -13,8 +13,8 @@ export type StopSignal = (typeof STOP_SIGNALS)[number];
 const ONE_PRESS_MS = 1_000;
 
 /**
- * Resolves with the first signal that asks this program to stop. ctrl-C more than a second after it calls `leave`; before
- * that, it counts as the same press.
+ * Resolves with the first signal that asks this program to stop. Calls `leave` on a ctrl-C that comes more than a second
+ * after that signal; an earlier one counts as the same press.
  */
 export function listenForStop(leave: () => void): Promise<StopSignal> {
   const { promise, resolve } = Promise.withResolvers<StopSignal>();
@@ -65,7 +65,7 @@ export async function doStoppable<Result>({ work, describeStop }: Stoppable<Resu
   }
 }
 
-/** Lets ctrl-C and SIGTERM end a command by a function, unless the command itself listens for them, to clean up. */
+/** Calls `end` on ctrl-C and SIGTERM, unless the command listens for them itself in order to clean up. */
 export function endBy(end: (signal: StopSignal) => void): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {

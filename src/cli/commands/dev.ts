@@ -157,7 +157,7 @@ class DevRun {
       },
       l: () => this.#switchLogs(),
       o: start(openPage),
-      // As ctrl-C, which is this key while keys are read, so that the next press of ctrl-C is the second one.
+      // Sends the signal of ctrl-C, which arrives here as this key, so that the next ctrl-C counts as the second one.
       q: () => process.kill(process.pid, 'SIGINT'),
     });
   }

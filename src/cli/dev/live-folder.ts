@@ -77,7 +77,7 @@ export class LiveFolder {
     session.output.say(`${clock()} ${what}: live after ${duration_ms} ms${lobbies}`);
   }
 
-  /** Says that the version before is what the files describe again, after a failure; after another change, nothing. */
+  /** After a failed change, says that the files describe the live version again. Says nothing after any other change. */
   #sayUnchanged(what: string, version_id: string, started: number): void {
     if (!this.#has_failed) return;
     const { output, is_json } = this.session;

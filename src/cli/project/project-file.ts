@@ -65,7 +65,7 @@ export function readGameName(directory: string): string | undefined {
 }
 
 /** Returns the project that the content of a file describes. Throws a Failure that names the wrong keys. */
-export function toProject(value: unknown, directory: string, file: string): Project {
+function toProject(value: unknown, directory: string, file: string): Project {
   if (value === undefined || value === null || (isRecord(value) && Object.keys(value).length === 0)) {
     throw new Failure(`${file} is empty, so there is nothing to deploy: add "build", "site" or both.`, EXIT.wrong_use);
   }

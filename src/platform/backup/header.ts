@@ -6,7 +6,7 @@ import type { ArchiveEntry } from './archive-reader.ts';
 /** The name of a backup's first entry. */
 export const HEADER_ENTRY = 'muster-backup.json';
 /** The format that this release writes, and the latest that it reads. */
-export const FORMAT = 1;
+const FORMAT = 1;
 const HEADER_BYTES_MAX = 1_024 ** 2;
 
 const Name = Type.String({ pattern: '^[a-z_][a-z0-9_]*$' });

@@ -57,7 +57,7 @@ export function launch(order: LaunchOrder, { last_file }: { last_file: number })
   throw new Error('a program that is executed does not return');
 }
 
-/** Sets both limits of a resource, not above the present one, which only a capability could exceed. */
+/** Sets the soft and the hard limit of a resource, but never above the present hard limit, which only a capability could raise. */
 function setLimit(resource: number, wanted: number): void {
   const limits = new BigUint64Array(2);
   systemCall('prlimit64', 0, resource, 0, ptr(limits));
@@ -66,12 +66,12 @@ function setLimit(resource: number, wanted: number): void {
   systemCall('prlimit64', 0, resource, ptr(limits), 0);
 }
 
-/** Gives the program the usual signals. A signal that Bun ignores would be ignored by the program too. */
+/** Resets the actions and the mask of signals to their defaults, because the program would inherit those of Bun. */
 function resetSignals(): void {
   const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFile('/proc/self/status')) ?? [];
-  const usual = new Uint8Array(SIGNAL_ACTION_BYTES);
+  const default_action = new Uint8Array(SIGNAL_ACTION_BYTES);
   for (const [index, bit] of [...BigInt(`0x${ignored}`).toString(2)].reverse().entries()) {
-    if (bit === '1') trySystemCall('rt_sigaction', index + 1, ptr(usual), 0, SIGNAL_MASK_BYTES);
+    if (bit === '1') trySystemCall('rt_sigaction', index + 1, ptr(default_action), 0, SIGNAL_MASK_BYTES);
   }
   systemCall('rt_sigprocmask', SIG_SETMASK, ptr(new Uint8Array(SIGNAL_MASK_BYTES)), 0, SIGNAL_MASK_BYTES);
 }

@@ -119,7 +119,10 @@ async function openEmbedded(options: EmbeddedOptions): Promise<EmbeddedPostgres>
   }
 }
 
-/** Returns the version of the server, as in `server_version_num`. Names the failure if there is none. */
+/**
+ * Returns the version of the server, as in `server_version_num`. Throws StartError for a problem that only an operator can
+ * fix, and the failure itself if the server is unavailable.
+ */
 async function readVersion({ queries }: Database, { signal, describeProblem }: ConnectOptions): Promise<number> {
   const reading = queries.execute<{ version: number }>(
     sql`select current_setting('server_version_num')::int as version`,

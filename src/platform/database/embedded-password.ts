@@ -47,8 +47,8 @@ export async function requirePassword(
 }
 
 /**
- * Lets everyone at the socket in if the server in a directory would ask for a password that is lost, as after a restore of
- * the cluster alone, or if its rules are damaged: earlier releases could leave them empty after a power failure. Then
+ * Makes the server of a directory trust its socket if it would ask for a password that is lost, as after a restore of the
+ * cluster alone, or if its rules are damaged: earlier releases could leave them empty after a power failure. Then
  * `requirePassword` sets a password.
  */
 export async function replaceLostPassword(directory: string): Promise<void> {
@@ -67,7 +67,6 @@ export async function replaceLostPassword(directory: string): Promise<void> {
 /** Returns the password of the embedded PostgreSQL in a directory; undefined if it asks for none. */
 export const readEmbeddedPassword = (directory: string): string | undefined => readPassword(passwordFile(directory));
 
-/** Returns the path of the file with the password. */
 export const passwordFile = (directory: string) => join(directory, 'pgpass');
 
 /** Reads the password from a file in the form of libpq, whose programs can use it too. Undefined if there is none. */

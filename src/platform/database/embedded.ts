@@ -269,7 +269,7 @@ function start({ programs, cluster, log, is_durable, onExit }: Instance, socket_
   return child.pid;
 }
 
-/** Empties the log if it is too long, and keeps what it had in a second file, in place of what was there. */
+/** Empties the log if it is too long. Its content replaces that of a second file. */
 async function limitLog(log: string, bytes_max: number): Promise<void> {
   if (Bun.file(log).size <= bytes_max) return;
   await copyFile(log, `${log}.1`).catch((error: unknown) => {

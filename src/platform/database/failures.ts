@@ -6,7 +6,7 @@ import { storageFull } from '../system/disk-space.ts';
  * shutdowns, of failed input or output and of read-only databases, and postgres.js's own codes.
  */
 const UNAVAILABLE = /^(08...|53...|57P0[1-5]|25006|58030|CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT)$/;
-/** Codes of a socket that lost its connection. */
+/** Codes of a socket that could not connect, or lost its connection. */
 const UNREACHABLE = /^E(CONN(REFUSED|RESET|ABORTED)|HOSTUNREACH|NETUNREACH|TIMEDOUT|PIPE|NOTFOUND|AI_AGAIN|NOENT)$/;
 /** The disk of PostgreSQL, or of this process, is full. */
 const DISK_FULL = /^(53100|ENOSPC|EDQUOT)$/;

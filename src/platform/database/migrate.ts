@@ -90,7 +90,7 @@ export function assertKnown(
 
 /**
  * Separates the tables that migrations created from those of other programs. If a later release has migrated the database,
- * any table may be one of its, unless its name or that of a column is not as all of Muster's are.
+ * its tables are unknown here: then each table counts as Muster's whose name and columns are spelled as all of Muster's are.
  */
 export function findOwnTables({ migrations, tables }: Contents): { own: TableShape[]; foreign: TableShape[] } {
   const known = readMigrationFiles({ migrationsFolder: findAsset('drizzle') });

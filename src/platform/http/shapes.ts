@@ -10,7 +10,8 @@ export function registerFormats(): void {
 }
 registerFormats();
 
-/** Shapes that several features share on the wire. */
+// Shapes that several features share on the wire.
+
 export const Uuid = Type.String({ format: 'uuid' });
 /** RFC 3339, UTC, with milliseconds. */
 export const Timestamp = Type.String({ description: 'RFC 3339, UTC, with milliseconds.' });

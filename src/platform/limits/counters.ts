@@ -23,7 +23,7 @@ export interface Counters {
  * does not affect the counts of active clients. A quarter of it can be in use before a group has too many.
  */
 export const COUNTS_MAX = 400_000;
-/** Each key has its count in one of these slots of its group. */
+/** Slots of a group. The count of a key is in one slot of the key's group. */
 const GROUP_SIZE = 16;
 const GROUPS = COUNTS_MAX / GROUP_SIZE;
 

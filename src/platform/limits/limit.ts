@@ -1,7 +1,7 @@
 import { MINUTE_MS } from '../units.ts';
 
 const WINDOW_MINUTES = 15;
-export const WINDOW_MS = WINDOW_MINUTES * MINUTE_MS;
+const WINDOW_MS = WINDOW_MINUTES * MINUTE_MS;
 
 /** How many requests a caller or an address (`by`) may send within a window. */
 export interface Limit {

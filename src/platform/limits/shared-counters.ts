@@ -36,7 +36,6 @@ export function createSharedCounters(options: SharedCountersOptions): SharedCoun
   const refused = new LRUCache<string, number>({ max: REFUSED_MAX });
   let ask_again_at: number | undefined;
 
-  /** Returns the limiter of a limit. */
   function limiterOf({ name, requests, window_ms }: Limit): Ratelimit {
     const known = limiters.get(name);
     if (known) return known;

@@ -14,7 +14,7 @@ import { LRUCache } from 'lru-cache';
 import { SlotQueue } from '../limits/slot-queue.ts';
 import { type FailureKind, OutboundFailure } from './failure.ts';
 
-/** Maximum numbers of concurrent requests. Four times as many may wait for their turn. */
+/** Limits of concurrent requests, four times as many of which may wait for their turn, and when a target gets none. */
 export interface BulkheadLimits {
   /** Accounts share them by the rule of `Slots`. */
   in_all: number;

@@ -80,48 +80,6 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
     throw new ServiceError(is_there ? 'WATCH_NOT_WATCHABLE' : 'API_NOT_FOUND', {});
   }
 
-  /** Re-authorizes after each change that may have revoked the authorization, until `leave` is called. */
-  function reauthorizeOnChange(
-    { topics, check }: Authorization,
-    { onSuspended, onRevoked, onConfirmed, onFault }: AuthorizationListener & { onFault(cause: unknown): void },
-  ) {
-    let retry: ReturnType<typeof setTimeout> | undefined;
-    let checks = 0;
-    let is_suspended = false;
-    let is_failing = false;
-    const checkAgain = async () => {
-      clearTimeout(retry);
-      is_suspended = true;
-      onSuspended();
-      checks += 1;
-      const this_check = checks;
-      try {
-        await check();
-        is_failing = false;
-        // A later change may have come after this check's read.
-        if (this_check !== checks) return;
-        is_suspended = false;
-        onConfirmed();
-      } catch (failure) {
-        const error = toCallersError(failure);
-        if (error.status < 500) return onRevoked(failure);
-        // Once, however often it is retried.
-        if (!is_failing && isFault(error)) onFault(error.cause);
-        is_failing = true;
-        if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
-      }
-    };
-    const unsubscribe = subscribeAll(watch, topics, checkAgain);
-    return {
-      isSuspended: () => is_suspended,
-      leave() {
-        checks += 1;
-        clearTimeout(retry);
-        unsubscribe();
-      },
-    };
-  }
-
   return {
     readToken: createTokenReader({ tokens, rate_limiter }),
     /** Authorizes a subscription, and again after each change until it leaves. Throws what the GET would throw. */
@@ -143,9 +101,9 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
         const known_caller = route.allow === 'anyone' ? undefined : caller;
         const input = await authorizer.authorize({ caller: known_caller, raw_params, search: url.searchParams });
         const authorization = by_origin?.authorization ?? (await authorizer.authorizationOf(input));
-        // Subscribes before the last check, so that no change in between is missed.
         const onFault = (cause: unknown) => events.emit({ event: 'watch_failed', watched: url.pathname, cause });
-        if (authorization) reauthorization = reauthorizeOnChange(authorization, { ...listener, onFault });
+        // Subscribes before the last check, so that no change in between is missed.
+        if (authorization) reauthorization = reauthorizeOnChange(watch, authorization, { ...listener, onFault });
         await authorization?.check();
         const view = await viewOf(route, input);
         return {
@@ -162,6 +120,49 @@ export function createSubscriptionAuthorizer(dependencies: SubscriptionAuthorize
         freeSlot();
         throw error;
       }
+    },
+  };
+}
+
+/** Re-authorizes after each change that may have revoked the authorization, until `leave` is called. */
+function reauthorizeOnChange(
+  watch: Watch,
+  { topics, check }: Authorization,
+  { onSuspended, onRevoked, onConfirmed, onFault }: AuthorizationListener & { onFault(cause: unknown): void },
+) {
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  let checks = 0;
+  let is_suspended = false;
+  let is_failing = false;
+  const checkAgain = async () => {
+    clearTimeout(retry);
+    is_suspended = true;
+    onSuspended();
+    checks += 1;
+    const this_check = checks;
+    try {
+      await check();
+      is_failing = false;
+      // A later change may have come after this check's read.
+      if (this_check !== checks) return;
+      is_suspended = false;
+      onConfirmed();
+    } catch (failure) {
+      const error = toCallersError(failure);
+      if (error.status < 500) return onRevoked(failure);
+      // Once, however often it is retried.
+      if (!is_failing && isFault(error)) onFault(error.cause);
+      is_failing = true;
+      if (this_check === checks) retry = setTimeout(checkAgain, CHECK_AGAIN_AFTER_MS);
+    }
+  };
+  const unsubscribe = subscribeAll(watch, topics, checkAgain);
+  return {
+    isSuspended: () => is_suspended,
+    leave() {
+      checks += 1;
+      clearTimeout(retry);
+      unsubscribe();
     },
   };
 }

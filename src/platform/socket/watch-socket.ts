@@ -12,7 +12,7 @@ import type { Audiences, Member } from './audiences.ts';
 import { CLIENT_FRAME_BYTES_MAX, CLOSE, frames, parseFrame, readFrame, readId, type SubscribeFrame } from './frames.ts';
 import type { AuthorizedSubscription, SubscriptionAuthorizer } from './subscription-authorizer.ts';
 
-export const SUBSCRIPTIONS_MAX = 256;
+const SUBSCRIPTIONS_MAX = 256;
 /** Frames that a client may send at once, and the frames it gains each second. */
 const FRAMES_AT_ONCE_MAX = 300;
 const FRAMES_PER_SECOND = 50;

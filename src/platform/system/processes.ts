@@ -42,7 +42,6 @@ export function findProcessesByEnvironment(entry: string): number[] {
   return listProcesses().filter((pid) => readText(`/proc/${pid}/environ`).split('\0').includes(entry));
 }
 
-/** Returns the session id of a process. */
 export function sessionOf(pid: number): number | undefined {
   return readStat(pid)?.session;
 }
@@ -183,7 +182,6 @@ export function readUserProcessesMax(): number {
   return max === undefined ? Number.POSITIVE_INFINITY : Number(max);
 }
 
-/** Lists the pids of all processes. */
 export function listProcesses(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

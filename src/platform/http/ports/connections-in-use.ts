@@ -34,7 +34,7 @@ export function noteRequestEnd(noted: Slot<ReceivedRequest>): void {
 
 /**
  * Notes that the answer to a request may go on for long, and be silent, after it has begun, until {@link noteAnswerEnd}. The
- * request itself is in progress only until then.
+ * request itself counts as in progress only until its answer begins.
  */
 export function noteAnswer(request: Request, server: Connected | null): Slot<ReceivedRequest> {
   return answers.add({ request, server });
