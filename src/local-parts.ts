@@ -86,8 +86,8 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
 
 /** Returns the API's URL for game servers: with the address instead of a name that only this machine may know. */
 function apiUrlOf({ host, port, local_url }: Config): string {
-  const is_one = parseAddress(host) !== undefined && !isAnyAddress(host);
-  return is_one ? `http://${toUrlHost(host)}:${port}` : local_url;
+  const is_one_address = parseAddress(host) !== undefined && !isAnyAddress(host);
+  return is_one_address ? `http://${toUrlHost(host)}:${port}` : local_url;
 }
 
 interface RuntimeParts extends Pick<LocalParts, 'data' | 'api_url'> {

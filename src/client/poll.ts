@@ -28,8 +28,8 @@ export async function poll(
   const { status } = response;
   const body = parseJson(await response.text());
   if (status === 200 && isWatched(body)) {
-    const was_held = body.watch.index !== index || performance.now() - began > HELD_MIN_MS;
-    return was_held ? { kind: 'body', body } : { kind: 'temporary_failure', retry_after_ms: 0 };
+    const is_stopping = body.watch.index === index && performance.now() - began <= HELD_MIN_MS;
+    return is_stopping ? { kind: 'temporary_failure', retry_after_ms: 0 } : { kind: 'body', body };
   }
   if (status === 200 && body !== undefined) {
     const error = { code: 'WATCH_NOT_WATCHABLE', message: 'This path cannot be watched.' };

@@ -70,7 +70,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
       if (has_changed && is_table) draw();
     },
   });
-  const ages = is_table ? setInterval(draw, AGES_EVERY_MS) : undefined;
+  const ages_timer = is_table ? setInterval(draw, AGES_EVERY_MS) : undefined;
   client.watchRows<LobbyList>(
     `${paths.lobbyRows(scope)}?count=${count}`,
     (body) => {
@@ -85,7 +85,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
   try {
     await promise;
   } finally {
-    clearInterval(ages);
+    clearInterval(ages_timer);
     client.close();
   }
 }

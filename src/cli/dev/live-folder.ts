@@ -74,7 +74,7 @@ export class LiveFolder {
     if (session.is_json) session.output.json({ event: 'live', what, version_id, duration_ms, ...outdated });
     const ends = outdated && outdated.ended_count + outdated.closed_count > 0;
     const lobbies = ends ? `; of the old version, ${describeEnding(outdated)}` : '';
-    session.output.say(`${clock()} ${what}: live after ${duration_ms} ms${lobbies}`);
+    session.output.say(`${timeOfDay()} ${what}: live after ${duration_ms} ms${lobbies}`);
   }
 
   /** After a failed change, says that the files describe the live version again. Says nothing after any other change. */
@@ -83,7 +83,7 @@ export class LiveFolder {
     const { output, is_json } = this.session;
     const duration_ms = Math.round(performance.now() - started);
     if (is_json) output.json({ event: 'live', what, version_id, duration_ms });
-    output.say(`${clock()} ${what}: as before, so the version before stays live`);
+    output.say(`${timeOfDay()} ${what}: as before, so the version before stays live`);
   }
 
   /** Throws a Failure if the configuration names another game than at the start. */
@@ -121,7 +121,7 @@ export class LiveFolder {
 }
 
 /** Returns the time of day in UTC, as lines of logs have it. */
-const clock = () => new Date().toISOString().slice(11, 19);
+const timeOfDay = () => new Date().toISOString().slice(11, 19);
 
 /** Returns the files and directories of a project that are deployed. */
 export async function listSourcesOf({ file, build, site }: Project): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { I32, named, oneOf, Text, Uuid } from '../../platform/http/shapes.ts';
+import { I32, mapOf, oneOf, Text, Uuid } from '../../platform/http/shapes.ts';
 import { toUrlHost } from '../../platform/networks.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import { Captcha } from '../captcha/wire.ts';
@@ -64,7 +64,7 @@ const WaitMembers = {
 const PositionMembers = {
   coordinates: Type.Optional(Coordinates),
   latencies: Type.Optional(
-    named(
+    mapOf(
       Type.Number({ minimum: 0, maximum: LATENCY_MAX_MS, description: 'Milliseconds that the client measured.' }),
       LATENCIES_MAX,
     ),
@@ -77,7 +77,7 @@ export const FindBody = Type.Object({
   game_modes: Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { maxItems: 32 }),
   regions: Type.Optional(Type.Array(Type.String({ maxLength: NAME_LENGTH_MAX }), { minItems: 1, maxItems: 32 })),
   prevent_auto_create_lobby: Type.Optional(Type.Boolean()),
-  tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
+  tags: Type.Optional(mapOf(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   ...WaitMembers,
   ...PositionMembers,
@@ -89,7 +89,7 @@ export const CreateBody = Type.Object({
   game_mode: Type.String({ maxLength: NAME_LENGTH_MAX }),
   region: Type.Optional(Type.String({ maxLength: NAME_LENGTH_MAX })),
   publicity: Type.Optional(Publicity),
-  tags: Type.Optional(named(Text, TAGS_SENT_MAX)),
+  tags: Type.Optional(mapOf(Text, TAGS_SENT_MAX)),
   max_players: Type.Optional(I32),
   lobby_config: Type.Optional(
     Type.Unknown({

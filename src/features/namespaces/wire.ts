@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Moment } from '../../platform/http/moments.ts';
-import { Empty, named, oneOf, Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
+import { Empty, mapOf, oneOf, Text, Timestamp, U32, Uuid } from '../../platform/http/shapes.ts';
 import type { DevelopmentPort } from '../../platform/tokens/caller.ts';
 import { PortRange, Protocol } from '../ports.ts';
 import type { DomainRow, NamespaceRow, NamespaceVersionRow } from './tables.ts';
@@ -123,7 +123,7 @@ const LobbyPorts = Type.Array(
 
 export const DevelopmentTokenBody = Type.Object({
   hostname: Type.String({ minLength: 1, maxLength: 255 }),
-  ports: Type.Optional(named(DevelopmentPortBody, LISTED_PORTS_MAX)),
+  ports: Type.Optional(mapOf(DevelopmentPortBody, LISTED_PORTS_MAX)),
   lobby_ports: Type.Optional(LobbyPorts),
 });
 export type DevelopmentTokenBody = Static<typeof DevelopmentTokenBody>;

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
-import { Empty, I32, named, oneOf, U32, Uuid } from '../../platform/http/shapes.ts';
+import { Empty, I32, mapOf, oneOf, U32, Uuid } from '../../platform/http/shapes.ts';
 import { NetworkMode, PortRange, Protocol } from '../ports.ts';
 
 /** More than the rules allow, so that their errors can name the limits. Longer lists are refused unread. */
@@ -7,7 +7,7 @@ const ENTRIES_MAX = 256;
 const TEXT_LENGTH_MAX = 4_096;
 
 const optional = <Shape extends TSchema>(shape: Shape) => Type.Optional(shape);
-const record = <Shape extends TSchema>(shape: Shape) => named(shape, ENTRIES_MAX);
+const record = <Shape extends TSchema>(shape: Shape) => mapOf(shape, ENTRIES_MAX);
 const list = <Shape extends TSchema>(shape: Shape) => Type.Array(shape, { maxItems: ENTRIES_MAX });
 const Text = Type.String({ maxLength: TEXT_LENGTH_MAX });
 

@@ -240,11 +240,11 @@ function selfOnlyRules(column: InstructionSet['column']): Instruction[] {
   return Object.values(SELF_ONLY).flatMap(({ numbers, arguments: [first, second] }) => {
     const number = numbers[column];
     if (number === undefined) return [];
-    const checkSecond =
+    const second_check =
       second === undefined ? [allow] : [load(SECOND_ARGUMENT_AT), ...when(JUMP_IF_EQUAL, second, [allow])];
     return when(JUMP_IF_EQUAL, number, [
       load(FIRST_ARGUMENT_AT),
-      ...when(JUMP_IF_EQUAL, first, checkSecond),
+      ...when(JUMP_IF_EQUAL, first, second_check),
       fail(EPERM),
     ]);
   });
@@ -256,7 +256,7 @@ function selfOnlyRules(column: InstructionSet['column']): Instruction[] {
  */
 function socketRules(): Instruction[] {
   // Programs that prefer multipath TCP, as those in Go do, use TCP if the kernel does not support it.
-  const ofInternet = [
+  const of_internet = [
     load(SECOND_ARGUMENT_AT),
     { code: AND, value: SOCKET_TYPE_MASK },
     ...when(JUMP_IF_EQUAL, SOCK_RAW, [fail(EPERM)]),
@@ -274,8 +274,8 @@ function socketRules(): Instruction[] {
       ...when(JUMP_IF_EQUAL, NETLINK_ROUTE, [allow]),
       fail(EPROTONOSUPPORT),
     ]),
-    ...when(JUMP_IF_EQUAL, AF_INET, ofInternet),
-    ...when(JUMP_IF_EQUAL, AF_INET6, ofInternet),
+    ...when(JUMP_IF_EQUAL, AF_INET, of_internet),
+    ...when(JUMP_IF_EQUAL, AF_INET6, of_internet),
     fail(EPERM),
   ];
 }

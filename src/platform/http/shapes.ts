@@ -42,7 +42,7 @@ export const oneOf = <const Value extends string>(title: string, values: readonl
     { ...options, title },
   );
 /** An object whose members may have any names, of up to 1,024 characters, and have values of one shape. */
-export const named = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
+export const mapOf = <Shape extends TSchema>(shape: Shape, entries_max: number) =>
   Type.Record(Type.String({ pattern: '^[\\s\\S]{0,1024}$' }), shape, {
     maxProperties: entries_max,
     additionalProperties: false,

@@ -128,8 +128,8 @@ function reasonOf(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
 
-/** Repeats work after a temporary failure. */
-export async function repeat<Value>(work: () => Promise<Value>): Promise<Value> {
+/** Retries work after a temporary failure. */
+export async function retryTemporary<Value>(work: () => Promise<Value>): Promise<Value> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();

@@ -2,7 +2,7 @@ import { assert, ServiceError, StartError } from '../errors.ts';
 import { createByteShare } from '../pacing.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
 import { checkedKey, checkLength, type Objects, toReadableStream } from './objects.ts';
-import { createS3Requests, repeat, S3Failure, type S3Requests, unavailable } from './s3-requests.ts';
+import { createS3Requests, retryTemporary, S3Failure, type S3Requests, unavailable } from './s3-requests.ts';
 import type { S3Settings } from './s3-settings.ts';
 
 /** S3's maximum for one PUT. */
@@ -61,13 +61,13 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
   async function list(folder: string): Promise<Map<string, number>> {
     const sizes = new Map<string, number>();
     const wanted = { prefix: `${nameOf(folder)}/`, maxKeys: PAGE_MAX };
-    let page = await repeat(() => requests.list(wanted));
+    let page = await retryTemporary(() => requests.list(wanted));
     for (;;) {
       for (const { key, size } of page.contents ?? []) sizes.set(key.slice(prefix.length), size ?? 0);
       assert(sizes.size <= LISTED_MAX, `a folder has at most ${LISTED_MAX} objects`);
       const continuationToken = page.isTruncated ? page.nextContinuationToken : undefined;
       if (!continuationToken) return sizes;
-      page = await repeat(() => requests.list({ ...wanted, continuationToken }));
+      page = await retryTemporary(() => requests.list({ ...wanted, continuationToken }));
     }
   }
 
@@ -80,7 +80,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
     const names = keys.map(nameOf);
     for (let first = 0; first < names.length; first += REMOVED_AT_ONCE) {
       const some = names.slice(first, first + REMOVED_AT_ONCE);
-      await Promise.all(some.map((name) => repeat(() => removeOne(name))));
+      await Promise.all(some.map((name) => retryTemporary(() => removeOne(name))));
     }
   }
 
@@ -112,7 +112,7 @@ function createS3Objects(requests: S3Requests, prefix: string, idle_ms: number):
         'accept-encoding': 'identity',
         ...(range && { range: `bytes=${range.start}-${range.end}` }),
       };
-      return await repeat(async () => {
+      return await retryTemporary(async () => {
         const idle = createIdleTimeout(idle_ms);
         const response = await requests.send('GET', name, { idle, wanted: [range ? 206 : 200], headers });
         const length_bytes = range ? range.end - range.start + 1 : Number(response.headers.get('content-length'));

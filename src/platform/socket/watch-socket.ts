@@ -44,11 +44,9 @@ export interface Opening {
 }
 
 interface Subscription {
-  view_name?: string;
-  leave?: () => void;
-  catchUp?: () => void;
-  pause?: () => void;
   is_over: boolean;
+  /** Undefined until it is authorized. */
+  joined?: { view_name: string; catchUp(): void; pause(): void; leave(): void };
 }
 
 /**
@@ -122,7 +120,7 @@ export class WatchSocket {
   /** Called when some of what was buffered has been sent: subscriptions with nothing left to read can catch up. */
   drain(): void {
     this.#unread_since = undefined;
-    for (const { catchUp } of this.#subscriptions.values()) catchUp?.();
+    for (const { joined } of this.#subscriptions.values()) joined?.catchUp();
   }
 
   close(): void {
@@ -148,7 +146,7 @@ export class WatchSocket {
     // Unread frames take up memory, also when no more are sent.
     if ((this.#socket?.getBufferedAmount() ?? 0) > 0) {
       this.#noteUnread();
-      for (const { pause } of this.#subscriptions.values()) pause?.();
+      for (const { joined } of this.#subscriptions.values()) joined?.pause();
     }
     if (this.#unread_since !== undefined && now - this.#unread_since > UNREAD_MAX_MS) {
       this.stop(CLOSE.too_slow, 'the client does not read');
@@ -213,21 +211,29 @@ export class WatchSocket {
       if (subscription.is_over) return;
       const request = { caller: this.#verified?.caller, origin, client, path, watch_index };
       const authorized = await authorizer.authorize(request, {
-        onSuspended: () => subscription.pause?.(),
+        onSuspended: () => subscription.joined?.pause(),
         onRevoked: fail,
-        onConfirmed: () => subscription.catchUp?.(),
+        onConfirmed: () => subscription.joined?.catchUp(),
       });
       if (subscription.is_over) return authorized.leave();
       this.#was_authorized = true;
-      this.#assertNew(authorized.view, authorized.leave);
-      subscription.view_name = authorized.view.name;
-      const member = this.#createMember(authorized, fail);
-      const { key, catchUp, pause, leave } = audiences.join(authorized.view, member);
-      subscription.catchUp = catchUp;
-      subscription.pause = pause;
-      subscription.leave = () => {
-        leave();
+      const { view } = authorized;
+      const other_id = this.#findWatching(view);
+      if (other_id !== undefined) {
         authorized.leave();
+        const error = `this socket already watches that path under the id "${other_id}"`;
+        throw new ServiceError('WATCH_BAD_FRAME', { error });
+      }
+      const member = this.#createMember(authorized, fail);
+      const { key, catchUp, pause, leave } = audiences.join(view, member);
+      subscription.joined = {
+        view_name: view.name,
+        catchUp,
+        pause,
+        leave() {
+          leave();
+          authorized.leave();
+        },
       };
       this.#send(frames.subscribed(id, key));
       catchUp();
@@ -236,15 +242,9 @@ export class WatchSocket {
     }
   }
 
-  /** Two subscriptions of one view would receive the same frames, under the same key. */
-  #assertNew({ name }: View, leave: () => void): void {
-    for (const [id, { view_name }] of this.#subscriptions) {
-      if (view_name !== name) continue;
-      leave();
-      throw new ServiceError('WATCH_BAD_FRAME', {
-        error: `this socket already watches that path under the id "${id}"`,
-      });
-    }
+  /** Returns the id of the subscription of a view. A second one would receive the same frames, under the same key. */
+  #findWatching({ name }: View): string | undefined {
+    return [...this.#subscriptions.keys()].find((id) => this.#subscriptions.get(id)?.joined?.view_name === name);
   }
 
   #createMember({ number, isSuspended }: AuthorizedSubscription, fail: (error: unknown) => void): Member {
@@ -274,7 +274,7 @@ export class WatchSocket {
     if (!subscription) return;
     subscription.is_over = true;
     this.#subscriptions.delete(id);
-    subscription.leave?.();
+    subscription.joined?.leave();
   }
 
   #countFrame(): void {

@@ -151,14 +151,14 @@ interface ProcessStatus {
   /** The real and the effective user; none if there is no such process. */
   user_ids: number[];
   /** Whether it has process ids of its own, as the processes of a container have. */
-  is_in_own_pids: boolean;
+  has_own_pid_namespace: boolean;
 }
 
 export function readStatus(pid: number): ProcessStatus {
   const text = readText(`/proc/${pid}/status`);
   const [, real, effective] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(text) ?? [];
   const user_ids = real === undefined ? [] : [Number(real), Number(effective)];
-  return { user_ids, is_in_own_pids: /^NSpid:\t\d+\t/m.test(text) };
+  return { user_ids, has_own_pid_namespace: /^NSpid:\t\d+\t/m.test(text) };
 }
 
 /** Returns the real and the effective user of a process; none if there is no such process. */

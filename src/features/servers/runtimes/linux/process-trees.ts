@@ -111,7 +111,7 @@ function isCertain({ server_id, is_contained, group_ids, mark, user_ids }: Trace
 }
 
 function readTrace(pid: number, { start_ticks, program }: ProcessStat, known: Trace | undefined): Trace {
-  const { user_ids, is_in_own_pids: is_contained } = readStatus(pid);
+  const { user_ids, has_own_pid_namespace: is_contained } = readStatus(pid);
   // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
   const is_found = is_contained || user_ids.some(isServerUser);
