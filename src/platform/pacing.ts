@@ -1,3 +1,5 @@
+export { forEachAtOnce } from '../shared/at-once.ts';
+
 /** Long enough to make progress, and too short to delay other requests noticeably. */
 const SLICE_MS = 5;
 
@@ -42,25 +44,4 @@ export function createByteShare(bytes_each_turn: number): (chunk_bytes: number) 
     }
     bytes_left -= chunk_bytes;
   };
-}
-
-/** Runs `work` on each item, at most `at_once_max` at a time. Waits for all of them, then throws the first failure. */
-export async function forEachAtOnce<Item>(
-  items: readonly Item[],
-  at_once_max: number,
-  work: (item: Item) => Promise<unknown>,
-): Promise<void> {
-  const left = items.values();
-  const failures: unknown[] = [];
-  async function runWorker(): Promise<void> {
-    for (const item of left) {
-      try {
-        await work(item);
-      } catch (failure) {
-        failures.push(failure);
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(at_once_max, items.length) }, runWorker));
-  if (failures.length > 0) throw failures[0];
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { createByteShare, forEachAtOnce, pace } from '../../src/platform/pacing.ts';
-import { rejectionOf } from '../support/refusal.ts';
+import { createByteShare, pace } from '../../src/platform/pacing.ts';
 
 test('pace: long work yields to the event loop', async () => {
   let turns = 0;
@@ -81,22 +80,4 @@ test('createByteShare: a chunk larger than the share passes, and the next one wa
   await Promise.resolve();
   expect(has_passed).toBe(false);
   await next;
-});
-
-test('forEachAtOnce: runs once for each item, within the limit, and waits for all when one fails', async () => {
-  let running_count = 0;
-  let running_max = 0;
-  const done: number[] = [];
-  const failure = new Error('the third one');
-  const all = forEachAtOnce([1, 2, 3, 4, 5, 6, 7], 3, async (item) => {
-    running_count += 1;
-    running_max = Math.max(running_max, running_count);
-    await Bun.sleep(1);
-    running_count -= 1;
-    if (item === 3) throw failure;
-    done.push(item);
-  });
-  expect(await rejectionOf(Error, all)).toBe(failure);
-  expect({ running_max, done: done.sort() }).toEqual({ running_max: 3, done: [1, 2, 4, 5, 6, 7] });
-  await forEachAtOnce([], 3, () => Promise.reject(failure));
 });

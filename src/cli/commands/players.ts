@@ -1,3 +1,4 @@
+import { forEachUntilFailure } from '../../shared/at-once.ts';
 import { ago, shortId } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
 import { Session, type SharedOptions } from '../session.ts';
@@ -16,15 +17,10 @@ export async function listPlayers(options: SharedOptions): Promise<void> {
   const scope = await session.scope();
   const { lobbies } = await session.api.get<{ lobbies: { lobby_id: string }[] }>(paths.runningLobbies(scope));
   const players: (Player & { lobby_id: string })[] = [];
-  const waiting = lobbies.map(({ lobby_id }) => lobby_id);
-  const readAll = async () => {
-    for (let lobby_id = waiting.shift(); lobby_id !== undefined; lobby_id = waiting.shift()) {
-      const of_lobby = lobby_id;
-      const { lobby } = await session.api.get<{ lobby: { players: Player[] } }>(paths.lobbyDetails(scope, lobby_id));
-      players.push(...lobby.players.map((player) => ({ ...player, lobby_id: of_lobby })));
-    }
-  };
-  await Promise.all(Array.from({ length: LOBBIES_AT_ONCE }, readAll));
+  await forEachUntilFailure(lobbies, LOBBIES_AT_ONCE, async ({ lobby_id }) => {
+    const { lobby } = await session.api.get<{ lobby: { players: Player[] } }>(paths.lobbyDetails(scope, lobby_id));
+    players.push(...lobby.players.map((player) => ({ ...player, lobby_id })));
+  });
   players.sort((one, other) => one.create_ts.localeCompare(other.create_ts));
   session.show({ players }, (output) => {
     if (players.length === 0) return output.say('No player has a seat here.');

@@ -1,3 +1,4 @@
+import { forEachUntilFailure } from '../../shared/at-once.ts';
 import { ANSWER_WITHIN_MS } from '../../shared/request-time.ts';
 import { untilComplete } from '../../shared/upload-completion.ts';
 import { EXIT, Failure } from '../../terminal/failure.ts';
@@ -29,7 +30,10 @@ interface Transfer {
 const PARTS_AT_ONCE = 4;
 
 /** Returns the parts of an upload that have not arrived. */
-export async function findMissing(api: ApiCaller, game_id: string, upload_id: string): Promise<UploadPart[]> {
+export async function findMissing(
+  api: ApiCaller,
+  { game_id, upload_id }: { game_id: string; upload_id: string },
+): Promise<UploadPart[]> {
   const path = `/cloud/games/${game_id}/uploads/${upload_id}/requests`;
   return (await api.get<{ presigned_requests: UploadPart[] }>(path)).presigned_requests;
 }
@@ -39,10 +43,8 @@ export async function sendParts({ api }: Session, transfer: Transfer): Promise<v
   const { label, parts, total_bytes, contentOf, isComplete } = transfer;
   const missing_bytes = parts.reduce((sum, { content_length }) => sum + content_length, 0);
   using bar = openProgressBar({ label, done_bytes: total_bytes - missing_bytes, total_bytes });
-  const waiting = [...parts];
-  const sendAll = async () => {
-    for (let part = waiting.shift(); part; part = waiting.shift()) {
-      const { path, url, byte_offset, content_length } = part;
+  try {
+    await forEachUntilFailure(parts, PARTS_AT_ONCE, async ({ path, url, byte_offset, content_length }) => {
       // A part that is sent again must be the same, so a file is read once.
       const body = await contentOf(path)
         .slice(byte_offset, byte_offset + content_length)
@@ -54,12 +56,8 @@ export async function sendParts({ api }: Session, transfer: Transfer): Promise<v
         throw !is_refused || (await isComplete()) ? error : new Failure(`${path} changed while it was sent.`);
       });
       bar.add(content_length);
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: PARTS_AT_ONCE }, sendAll));
+    });
   } catch (error) {
-    waiting.length = 0;
     if (!(error instanceof Failure)) throw error;
     // Another deploy of the same files completes the upload, or has completed it.
     if (['UPLOAD_BUSY', 'UPLOAD_INVALID'].includes(error.refusal?.code ?? '')) return;

@@ -74,7 +74,7 @@ export async function sendBuild(session: Session, scope: Scope, build: Build): P
   const content_digest = await showWhile('build    reading the packed server', () => digestContent(blob));
   const unfinished = listed.find(({ tags }) => tags[CONTENT_TAG] === content_digest);
   const { build_id, parts } = unfinished
-    ? { ...unfinished, parts: await findMissing(api, scope.game.game_id, unfinished.upload_id) }
+    ? { ...unfinished, parts: await findMissing(api, { game_id: scope.game.game_id, upload_id: unfinished.upload_id }) }
     : await prepareBuild(session, scope, { server, blob, content_digest });
   await sendParts(session, {
     label: `build    ${server.file_name}`,
@@ -129,7 +129,7 @@ export async function sendSite(session: Session, scope: Scope, directory: string
   }
   const [unfinished] = listed;
   const { site_id, upload_id, parts } = unfinished
-    ? { ...unfinished, parts: await findMissing(api, scope.game.game_id, unfinished.upload_id) }
+    ? { ...unfinished, parts: await findMissing(api, { game_id: scope.game.game_id, upload_id: unfinished.upload_id }) }
     : await prepareSite(session, scope, { files, digest });
   const files_by_path = new Map(files.map(({ path, file }) => [path, file]));
   const total_bytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
