@@ -1,7 +1,8 @@
+import { forEachUntilFailure } from '../shared/at-once.ts';
 import { Failure, isFinal } from '../terminal/failure.ts';
-import { readNewestServers, type Server } from './commands/servers.ts';
 import { paths } from './paths.ts';
 import { followLog, type LogLine, mayHaveEarlierLines, readLog, type ServerEnd } from './server-log.ts';
+import { readNewestServers, type Server } from './servers.ts';
 import type { Scope, Session } from './session.ts';
 
 /** Each followed server holds three long polls. */
@@ -50,20 +51,16 @@ export async function readServerLogs({ session, scope, ...wanted }: NamespaceLog
   const servers = await readNewestServers(session, scope);
   const isRunning = ({ destroyed_at }: Server) => destroyed_at === undefined;
   const running_first = [...servers.filter(isRunning), ...servers.filter((server) => !isRunning(server))];
-  const waiting = running_first.slice(0, READ_MAX);
-  const read_count = waiting.length;
+  const to_read = running_first.slice(0, READ_MAX);
   const lines: NamespaceLine[] = [];
   let has_earlier_lines = false;
-  const readAll = async () => {
-    for (let server = waiting.shift(); server; server = waiting.shift()) {
-      const { id: server_id } = server;
-      const read = await readLog(session.api, { ...wanted, path: `${paths.servers(scope)}/${server_id}` });
-      lines.push(...read.map((line) => ({ ...line, server_id })));
-      has_earlier_lines ||= mayHaveEarlierLines(read, wanted);
-    }
-  };
-  await Promise.all(Array.from({ length: READ_AT_ONCE }, readAll));
+  await forEachUntilFailure(to_read, READ_AT_ONCE, async ({ id: server_id }) => {
+    const read = await readLog(session.api, { ...wanted, path: `${paths.servers(scope)}/${server_id}` });
+    lines.push(...read.map((line) => ({ ...line, server_id })));
+    has_earlier_lines ||= mayHaveEarlierLines(read, wanted);
+  });
   const in_order = lines.toSorted((one, other) => one.ts.localeCompare(other.ts));
+  const read_count = to_read.length;
   return { lines: in_order, read_count, is_cut: read_count < servers.length, has_earlier_lines };
 }
 

@@ -1,7 +1,7 @@
 import { readDuration } from '../durations.ts';
 import { paths } from '../paths.ts';
+import { findServer } from '../servers.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { findServer } from './servers.ts';
 
 interface HistoryOptions extends SharedOptions {
   since: string;

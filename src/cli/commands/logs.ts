@@ -4,8 +4,8 @@ import { followServerLogs, readServerLogs } from '../namespace-log.ts';
 import { paths } from '../paths.ts';
 import { pick } from '../pick.ts';
 import { followLog, LAST_LINES_MAX, type LogLine, mayHaveEarlierLines, readLog } from '../server-log.ts';
+import { readAllServers, readNewestServers, readServer, type Server } from '../servers.ts';
 import { type Scope, Session, type SharedOptions } from '../session.ts';
-import { readAllServers, readNewestServers, readServer, type Server } from './servers.ts';
 
 interface LogsOptions extends SharedOptions {
   follow?: boolean;
@@ -33,7 +33,7 @@ export async function logs(given: string | undefined, options: LogsOptions): Pro
   const session = await Session.open(options);
   const scope = await session.scope();
   if (all) return follow ? await followAll(session, scope, wanted) : await showAll(session, scope, wanted);
-  const chosen = await findServer(session, scope, { given, server, lobby });
+  const chosen = await chooseServer(session, scope, { given, server, lobby });
   session.output.say(`Server ${chosen.id}, lobby ${chosen.tags.lobby_id ?? '-'}`);
   const path = `${paths.servers(scope)}/${chosen.id}`;
   if (follow)
@@ -85,7 +85,7 @@ async function followAll(session: Session, scope: Scope, wanted: Wanted): Promis
   });
 }
 
-async function findServer(
+async function chooseServer(
   session: Session,
   scope: Scope,
   { given, server, lobby }: { given: string | undefined; server: string | undefined; lobby: string | undefined },

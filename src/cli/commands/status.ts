@@ -1,7 +1,7 @@
 import { ago, toSentence } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
+import { readServers } from '../servers.ts';
 import { Session, type SharedOptions } from '../session.ts';
-import { readServers } from './servers.ts';
 
 interface Health {
   status?: string;

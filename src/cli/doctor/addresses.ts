@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { getProxyForUrl } from 'proxy-from-env';
 import type { ApiCaller } from '../api-caller.ts';
-import { readServers } from '../commands/servers.ts';
+import { readServers } from '../servers.ts';
 import type { Scope, Session } from '../session.ts';
 import { hostOf, portOf } from '../url-parts.ts';
 import { CONNECT_WITHIN_MS, type Finding } from './finding.ts';

@@ -1,9 +1,9 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { distance } from 'fastest-levenshtein';
 import schema from '../../../docs/muster.schema.json' with { type: 'json' };
+import { isUuid } from '../../shared/uuid.ts';
 import { ELSEWHERE } from './project-shape.ts';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Letters by which a misspelt key may differ from the right one. */
 const SLIPS_MAX = 2;
 
@@ -11,7 +11,7 @@ let validate: ValidateFunction | undefined;
 
 /** Returns what is wrong with the keys of a project: a sentence for each key, which names it. */
 export function keyProblems(value: unknown): string[] {
-  validate ??= new Ajv({ allErrors: true, verbose: true, formats: { uuid: UUID } }).compile(schema);
+  validate ??= new Ajv({ allErrors: true, verbose: true, formats: { uuid: isUuid } }).compile(schema);
   if (validate(value)) return [];
   return [...new Set((validate.errors ?? []).map(describe))];
 }

@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { isUuid } from '../../shared/uuid.ts';
 import { run } from '../data/actions.ts';
 import { is_administrator, may_act } from '../data/bearer.ts';
 import { type Command, selectCommands } from '../data/commands.ts';
@@ -17,7 +18,6 @@ import { OPERATOR_TABS, operatorPath, TABS } from './tabs.tsx';
 const LOBBIES_MAX = 30;
 /** A word that may be a part of an id. */
 const PART_OF_ID = /^[0-9a-f-]{3,36}$/i;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** A list of everything that one can go to or do from here, opened by ⌘K or Ctrl+K. */
 export function Palette() {
@@ -128,7 +128,7 @@ function goCommand(text: string, kind: string, to: HubPath): Command {
 
 /** What a whole id may be: the page does not know which, so it offers all. */
 function commandsOfId(id: string, here: HubPath): Command[] {
-  if (!UUID.test(id)) return [];
+  if (!isUuid(id)) return [];
   const pages = [
     ['why', 'request by its ray id'],
     ['lobbies', 'lobby'],

@@ -1,8 +1,8 @@
 import { FormatRegistry, type SchemaOptions, type Static, type TSchema, Type } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler';
+import { isUuid } from '../../shared/uuid.ts';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-export const isUuid = (text: string): boolean => UUID.test(text);
+export { isUuid };
 
 /** Registers the formats of shapes. Call it again after loading a module that replaces them. */
 export function registerFormats(): void {
