@@ -279,8 +279,14 @@ export function readConfig(environment: Record<string, string | undefined> = pro
       container_base_file: settings.MUSTER_CONTAINER_BASE,
     },
     shared_captcha_keys: {
-      ...readCaptchaKeys('hcaptcha', settings.MUSTER_HCAPTCHA_SITE_KEY, settings.MUSTER_HCAPTCHA_SECRET_KEY),
-      ...readCaptchaKeys('turnstile', settings.MUSTER_TURNSTILE_SITE_KEY, settings.MUSTER_TURNSTILE_SECRET_KEY),
+      ...readCaptchaKeys('hcaptcha', {
+        site_key: settings.MUSTER_HCAPTCHA_SITE_KEY,
+        secret_key: settings.MUSTER_HCAPTCHA_SECRET_KEY,
+      }),
+      ...readCaptchaKeys('turnstile', {
+        site_key: settings.MUSTER_TURNSTILE_SITE_KEY,
+        secret_key: settings.MUSTER_TURNSTILE_SECRET_KEY,
+      }),
     },
     captcha: {
       hcaptcha_url: settings.MUSTER_HCAPTCHA_URL,

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net';
 import { StartError } from './platform/errors.ts';
+import { PORT_MAX } from './platform/networks.ts';
 import { parseAllowList } from './platform/outbound/addresses.ts';
 
 // Settings that are texts with a form of their own. All functions throw StartError for an invalid text.
 
-const PORT_MAX = 65_535;
 const NAME_SERVER =
   /^(?:\[(?<v6>[^\]]+)\](?::(?<port>\d+))?|(?<address>[0-9.]+)(?::(?<port>\d+))?|(?<address>[0-9A-Fa-f:]+))$/;
 
@@ -27,8 +27,7 @@ interface Coordinates {
 /** Returns the keys of a provider. Throws StartError if only one of the two is set. */
 export function readCaptchaKeys(
   provider: keyof SharedCaptchaKeys,
-  site_key: string | undefined,
-  secret_key: string | undefined,
+  { site_key, secret_key }: { site_key: string | undefined; secret_key: string | undefined },
 ): SharedCaptchaKeys {
   if (site_key !== undefined && secret_key !== undefined) return { [provider]: { site_key, secret_key } };
   if (site_key === undefined && secret_key === undefined) return {};

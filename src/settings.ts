@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { STORE_SHAPES } from './platform/limits/store-settings.ts';
+import { PORT_MAX } from './platform/networks.ts';
 import { S3_SHAPES } from './platform/objects/s3-settings.ts';
 import { DAY_MS } from './platform/units.ts';
 
-const PORT_MAX = 65_535;
 const HOST_NAME = '[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?';
 const PUBLIC_HOST_NAME = '([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?[.])+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const ALLOWED_DOMAIN = `([*]|([*][.])?${HOST_NAME})(=[0-9A-Fa-f-]{36})?`;

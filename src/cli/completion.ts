@@ -1,10 +1,10 @@
 import tab from '@bomb.sh/tab/commander';
 import type { Command } from 'commander';
 import { printable } from '../terminal/terminal.ts';
-import { SHELLS } from './commands/complete.ts';
 import { paths } from './paths.ts';
 import { readProfiles } from './profiles.ts';
 import { Session, type SharedOptions } from './session.ts';
+import { SHELLS } from './shells.ts';
 
 /** How long the shell may wait for the service after a press of the tab key. */
 const VALUES_WITHIN_MS = 300;

@@ -2,6 +2,7 @@ import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 
 import { EXIT, Failure, toFailure } from '../terminal/failure.ts';
 import { endBy } from '../terminal/stop-signals.ts';
 import { terminal } from '../terminal/terminal.ts';
+import { SHELLS } from './shells.ts';
 
 /** The headings of the groups of commands, in the order of the help. */
 export const GROUPS = {
@@ -350,7 +351,7 @@ function addRaw(program: Command): void {
     .action(async (path, options) => (await import('./commands/raw.ts')).watchPath(path, options));
   program
     .command('complete')
-    .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish', 'powershell']))
+    .addArgument(new Argument('<shell>').choices(SHELLS))
     .description("prints a shell's completion script")
     .action(async (shell) => (await import('./commands/complete.ts')).complete(shell));
 }

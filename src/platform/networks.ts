@@ -4,6 +4,8 @@ import ipaddr from 'ipaddr.js';
 /** The smallest IPv6 network that providers assign to a customer (RFC 6177). The customer may use all of its addresses. */
 const IPV6_NETWORK_BITS = 64;
 
+export const PORT_MAX = 65_535;
+
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 /** An address, and how many of its first bits all addresses of the network share. */
 export type Network = [Address, number];

@@ -1,5 +1,6 @@
+import { SECOND_MS } from '../shared/units.ts';
+
 const PAUSE_MS = 100;
-const SECOND_MS = 1_000;
 const CLEAR_LINE = '\r\u001b[K';
 /** Columns of a terminal that does not say how many it has. */
 const COLUMNS_DEFAULT = 80;

@@ -1,8 +1,6 @@
 import { RootCommand } from '@bomb.sh/tab';
 import { terminal } from '../../terminal/terminal.ts';
 
-export const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const;
-
 /**
  * The script for bash. The library's one reads the typed words, and the suggestions, as commands. The function of the package
  * bash-completion joins words that bash splits at "=" and ":"; many machines do not have it. The last line of the suggestions

@@ -1,6 +1,6 @@
+import { parseExactly } from '../../shared/exact-json.ts';
 import { EXIT, Failure } from '../../terminal/failure.ts';
 import { LONG_ATTEMPTS_MAX, type Method } from '../api-caller.ts';
-import { parseExactly } from '../exact-json.ts';
 import { Session, type SharedOptions } from '../session.ts';
 
 const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] satisfies Method[];

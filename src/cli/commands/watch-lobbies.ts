@@ -1,5 +1,5 @@
 import { connect } from '../../client/client.ts';
-import type { RowsBody } from '../../client/rows.ts';
+import type { RowsBody, WholeBody } from '../../client/rows.ts';
 import { EXIT, Failure } from '../../terminal/failure.ts';
 import { ago, counted, type Output, shortId } from '../../terminal/terminal.ts';
 import { paths } from '../paths.ts';
@@ -27,8 +27,6 @@ interface LobbyList extends RowsBody<LobbyRow> {
   summary: { lobbies: number; players: number };
 }
 
-type WholeList = Omit<LobbyList, 'rows' | 'changes'> & { rows: LobbyRow[] };
-
 const COUNT = { default: 50, max: 200 };
 /** Lines of the terminal that are not lobbies: the summary, the headings, and the cursor's. */
 const OTHER_LINES = 3;
@@ -47,7 +45,7 @@ export async function watchLobbies(options: WatchOptions): Promise<void> {
   const scope = await session.scope();
   const { output } = session;
   const is_table = !session.is_json && process.stdout.isTTY;
-  let list: WholeList | undefined;
+  let list: WholeBody<LobbyList> | undefined;
   let is_connected = true;
 
   function draw(): void {
@@ -100,7 +98,7 @@ function readCount(wanted: string | undefined): number {
   throw new Failure(`--count is "${wanted}": write 1 to ${COUNT.max}.`, EXIT.wrong_use);
 }
 
-function showLobbies(output: Output, { game, namespace }: Scope, { summary, rows }: WholeList): void {
+function showLobbies(output: Output, { game, namespace }: Scope, { summary, rows }: WholeBody<LobbyList>): void {
   const rest = rows.length < summary.lobbies ? `; the newest ${rows.length}:` : '';
   const counts = `${counted(summary.lobbies, 'lobby', 'lobbies')}, ${counted(summary.players, 'player', 'players')}`;
   output.line(`${game.name_id} ${namespace.name_id}: ${counts}${rest}`);

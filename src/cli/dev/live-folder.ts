@@ -42,7 +42,7 @@ export class LiveFolder {
       if (!failure) throw error;
       this.#has_failed = true;
       const advice = this.#live === undefined ? 'Correct it, and save.' : 'The version before stays live.';
-      this.#sayFailure(what, failure.message, advice);
+      this.#sayFailure({ what, message: failure.message, advice });
     }
   }
 
@@ -108,12 +108,12 @@ export class LiveFolder {
       if (this.options.signal.aborted || !failure) throw error;
       const advice =
         'The new version is live, but lobbies of older versions go on. They end with the next change, or with the key r.';
-      this.#sayFailure(what, failure.message, advice);
+      this.#sayFailure({ what, message: failure.message, advice });
       return undefined;
     }
   }
 
-  #sayFailure(what: string, message: string, advice: string): void {
+  #sayFailure({ what, message, advice }: { what: string; message: string; advice: string }): void {
     const { output, is_json } = this.session;
     if (is_json) output.json({ event: 'failed', what, message });
     output.say(`${what}: ${message}\n${advice}`);

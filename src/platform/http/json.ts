@@ -1,3 +1,4 @@
+import { parseExactly } from '../../shared/exact-json.ts';
 import { ServiceError } from '../errors.ts';
 
 const DEPTH_MAX = 64;
@@ -45,11 +46,6 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Part of the next edition of ECMAScript, which the compiler does not know yet. */
-const NEXT_JSON = JSON as unknown as {
-  parse(text: string, revive: (name: string, value: unknown, written: { source: string }) => unknown): unknown;
-  rawJSON(text: string): unknown;
-};
 const LONG_NUMBER = /[\d.]{16}|\dE/i;
 
 /** Returns whether a JSON text may have a number that JavaScript would round. */
@@ -57,16 +53,9 @@ export function mayHaveLongNumbers(text: string): boolean {
   return LONG_NUMBER.test(text);
 }
 
-/**
- * Parses valid JSON that is sent on. Numbers that JavaScript would round, such as ids of 64 bits, stay as written: each is
- * an object that only `JSON.stringify` can read.
- */
+/** Parses valid JSON that is sent on, as `parseExactly` does, but fast if no number may be long. */
 export function parseJsonToSendOn(text: string): unknown {
-  if (!mayHaveLongNumbers(text)) return JSON.parse(text);
-  const { parse, rawJSON } = NEXT_JSON;
-  return parse(text, (_name, value, { source }) =>
-    typeof value === 'number' && String(value) !== source ? rawJSON(source) : value,
-  );
+  return mayHaveLongNumbers(text) ? parseExactly(text) : JSON.parse(text);
 }
 
 /** Counts brackets outside of strings, so that no recursive parser sees deep nesting. */

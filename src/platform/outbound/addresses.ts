@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
-import { isWithin, type Network, parseNetwork } from '../networks.ts';
+import { isWithin, type Network, PORT_MAX, parseNetwork } from '../networks.ts';
 
 /** The target of a connection: a host and one of its addresses. */
 export interface Endpoint {
@@ -15,7 +15,6 @@ export interface Endpoint {
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
 /** Azure's metadata service, which returns secrets. It is the only metadata service with a public address. */
 const AZURE_WIRE_SERVER = '168.63.129.16';
-const PORT_MAX = 65_535;
 const UNPRIVILEGED_PORT_MIN = 1_024;
 
 /**
