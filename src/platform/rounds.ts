@@ -9,7 +9,15 @@ const SMALL_ROUND = 16;
  * round, whose callers are being answered while the next round commits. If a round took all, nothing would wait when it
  * commits, and rounds of callers that ask again at once would alternate between all and one (docs/decisions/0022).
  */
-export function sizeOfRound(waiting: number, last: number, round_max: number): number {
+export function sizeOfRound({
+  waiting,
+  last,
+  round_max,
+}: {
+  waiting: number;
+  last: number;
+  round_max: number;
+}): number {
   return Math.min(round_max, Math.max(SMALL_ROUND, Math.ceil((waiting + last) / 2)));
 }
 
@@ -55,7 +63,7 @@ export class RoundQueue<Item> {
     const { round_max, work } = this.#options;
     let last = 0;
     while (this.#waiting.length > 0) {
-      const round = this.#waiting.splice(0, sizeOfRound(this.#waiting.length, last, round_max));
+      const round = this.#waiting.splice(0, sizeOfRound({ waiting: this.#waiting.length, last, round_max }));
       last = round.length;
       await work(round);
     }

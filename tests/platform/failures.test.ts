@@ -122,7 +122,9 @@ test('database failures: no part of the statement, its parameters or the server 
     await raise('53100'),
   ];
   const bodies = await Promise.all(
-    FAILURES.map((failure) => errorResponse(toCallersError(failure), 'ray', 'http://muster').json()),
+    FAILURES.map((failure) =>
+      errorResponse(toCallersError(failure), { ray_id: 'ray', public_url: 'http://muster' }).json(),
+    ),
   );
   const bodyOf = (code: string, message: string, anchor: string) => ({
     code,

@@ -94,6 +94,6 @@ describe('the size of a round', () => {
     { waiting: 10_000, last: 512, size: 512 },
     { waiting: 1, last: 999, size: 500 },
   ])('with $waiting items waiting after a round of $last is at most $size', ({ waiting, last, size }) => {
-    expect(sizeOfRound(waiting, last, 512)).toBe(size);
+    expect(sizeOfRound({ waiting, last, round_max: 512 })).toBe(size);
   });
 });

@@ -49,7 +49,7 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
           // Deletes the cookie, because it would be refused until it expires.
-          const refusal = errorResponse(error, ray_id, public_url);
+          const refusal = errorResponse(error, { ray_id, public_url });
           for (const [name, value] of headersOf('', 0)) refusal.headers.append(name, value);
           return refusal;
         }

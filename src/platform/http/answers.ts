@@ -47,7 +47,13 @@ export const ErrorBody = Type.Object({
   metadata: Type.Optional(Type.Unknown()),
 });
 
-export function errorBody(error: ServiceError, ray_id: string, public_url: string): Static<typeof ErrorBody> {
+/** The request that failed, and the address of the service, at which its errors are documented. */
+interface FailedRequest {
+  ray_id: string;
+  public_url: string;
+}
+
+export function errorBody(error: ServiceError, { ray_id, public_url }: FailedRequest): Static<typeof ErrorBody> {
   return {
     code: error.code,
     message: error.message,
@@ -57,8 +63,8 @@ export function errorBody(error: ServiceError, ray_id: string, public_url: strin
   };
 }
 
-export function errorResponse(error: ServiceError, ray_id: string, public_url: string): Response {
-  const response = jsonResponse(JSON.stringify(errorBody(error, ray_id, public_url)), error.status);
+export function errorResponse(error: ServiceError, failed: FailedRequest): Response {
+  const response = jsonResponse(JSON.stringify(errorBody(error, failed)), error.status);
   setErrorHeaders(response.headers, error);
   return response;
 }

@@ -128,7 +128,7 @@ export class Exchange {
       const { method } = request;
       events.emit({ event: 'request_failed', ray_id, method, route: this.#route, cause: error.cause });
     }
-    this.send(errorResponse(error, ray_id, public_url));
+    this.send(errorResponse(error, { ray_id, public_url }));
   }
 }
 

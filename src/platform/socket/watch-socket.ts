@@ -293,7 +293,7 @@ export class WatchSocket {
     const ray_id = Bun.randomUUIDv7();
     if (isFault(error))
       events.emit({ event: 'request_failed', ray_id, method: 'GET', route: WATCH_PATH, cause: error.cause });
-    const body = errorBody(error, ray_id, public_url);
+    const body = errorBody(error, { ray_id, public_url });
     this.#send(frames.error(body, id, error.retry_after_ms));
     if (error.code === 'WATCH_TOO_MANY_FRAMES') this.stop(CLOSE.too_many, error.code);
   }

@@ -40,7 +40,7 @@ export function createNotReadyAnswers({ cors, public_url, unavailability }: NotR
       response = answer(request, origin, path);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      response = errorResponse(error, ray_id, public_url);
+      response = errorResponse(error, { ray_id, public_url });
     }
     for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
     response.headers.set('rvt-ray-id', ray_id);

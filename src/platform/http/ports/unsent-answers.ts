@@ -10,7 +10,7 @@ export function createUnsentAnswers({ events, public_url }: { events: Pick<Event
   return (cause: unknown): Response => {
     const ray_id = Bun.randomUUIDv7();
     events.emit({ event: 'unexpected_failure', ray_id, cause });
-    const answer = errorResponse(new ServiceError('ERROR', {}), ray_id, public_url);
+    const answer = errorResponse(new ServiceError('ERROR', {}), { ray_id, public_url });
     answer.headers.set('rvt-ray-id', ray_id);
     return answer;
   };
