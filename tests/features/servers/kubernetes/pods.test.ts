@@ -49,7 +49,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
   /** Opens the copy over an API server that follows a script and records the requests. */
   function open({ lists, watches }: Script) {
     const requests: string[] = [];
-    let lost = 0;
+    const losses: string[] = [];
     let ended = false;
     const answerList = (url: URL): Response => {
       const next = lists.shift() ?? [];
@@ -104,15 +104,14 @@ describe("kubernetes: the copy of a cluster's pods", () => {
       selector: 'a=b',
       onChange() {},
       signal: stopping.signal,
-      onLost: () => {
-        lost += 1;
-      },
+      onLost: (cause) => void losses.push(String(cause)),
     });
     const names = () => pods.list().map(({ metadata }) => metadata.name);
     return {
       names,
       requests,
-      countLost: () => lost,
+      losses,
+      countLost: () => losses.length,
       find: (name: string) => pods.find(name)?.metadata.resourceVersion,
     };
   }
@@ -158,6 +157,19 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     const copy = open({ lists: [[['a', 3]], { status }, [['b', 9]]], watches: [{ status }, []] });
     await waitForRequests(copy, ['list', 'watch 3', 'list', 'list', 'watch 9']);
     expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
+  });
+
+  test('reports an API server that forgets the version and then goes away', async () => {
+    const away = { status: 503 };
+    const copy = open({ lists: [[['a', 3]], away, away, [['b', 9]]], watches: [[expired], []] });
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'list', 'list', 'watch 9']);
+    expect([copy.names(), copy.countLost()]).toEqual([['b'], 1]);
+  });
+
+  test('says once that the API server cannot be used, and why', async () => {
+    const copy = open({ lists: [[['a', 3]], [['b', 9]]], watches: [{ status: 503 }, []] });
+    await waitForRequests(copy, ['list', 'watch 3', 'list', 'watch 9']);
+    expect(copy.losses).toEqual(['Error: the API server of the cluster cannot be used now: it cannot']);
   });
 
   test('is listed anew if a watch ends at once without an event, which is reported once', async () => {

@@ -104,7 +104,7 @@ export class ApiClient {
         for (const line of lines) yield parseAs(shape, line);
       }
     } catch (cause) {
-      throw cause instanceof ApiRefusal ? cause : unreachable(cause);
+      throw cause instanceof ApiRefusal || cause instanceof ApiUnreachable ? cause : unreachable(cause);
     }
   }
 

@@ -103,6 +103,7 @@ export class Pods {
   async #keepCurrent(): Promise<void> {
     const { signal, onLost } = this.options;
     let version: string | undefined;
+    let is_reported = false;
     for (let failures = 0; !signal.aborted; ) {
       let watching_since = Number.POSITIVE_INFINITY;
       try {
@@ -111,14 +112,19 @@ export class Pods {
           watching_since = performance.now();
         });
         failures = 0;
+        is_reported = false;
       } catch (cause) {
         if (signal.aborted) return;
         // A load balancer may cut a watch that works. If the API server is away, the list fails next.
         const has_worked = performance.now() - watching_since >= WATCH_MIN_MS;
         failures = has_worked ? 0 : failures + 1;
         version = undefined;
+        if (failures === 0) is_reported = false;
         const is_forgotten = cause instanceof ApiRefusal && cause.status === GONE;
-        if (failures === 1 && !is_forgotten) onLost(cause);
+        if (failures > 0 && !is_forgotten && !is_reported) {
+          is_reported = true;
+          onLost(cause);
+        }
         const pause = Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** (failures - 1));
         await setTimeout(pause, undefined, { signal }).catch(() => {});
       }
