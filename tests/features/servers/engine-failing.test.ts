@@ -19,6 +19,8 @@ interface FakeContainer {
   state: 'running' | 'exited';
   logs?: () => MaybePromise<Response>;
   inspect?: (query: URLSearchParams) => MaybePromise<Response | undefined>;
+  kill?: () => Response;
+  wait?: () => MaybePromise<Response>;
   stats?: object;
 }
 
@@ -64,6 +66,8 @@ describe('a container engine that fails', () => {
         calls.push(verb);
         if (!container) return refuse(404);
         if (verb === 'logs') return (await container.logs?.()) ?? new Response('');
+        if (verb === 'kill' && container.kill) return container.kill();
+        if (verb === 'wait' && container.wait) return await container.wait();
         if (verb === 'stats') return Response.json(container.stats ?? {});
         if (verb === 'json') {
           return (await container.inspect?.(searchParams)) ?? Response.json(describeOne(server_id, container));
@@ -306,6 +310,30 @@ describe('a container engine that fails', () => {
     const { server_id } = await add({ state: 'running', inspect: never });
     const containers = new EngineContainers(client, MACHINE_ID);
     expect(await containers.readDiskUse(server_id, 100)).toMatchObject({ is_uncountable: true });
+    expect(client.unreachable_since).toBeUndefined();
+  });
+
+  test('has a killed container that does not end in time: the engine is there', async () => {
+    const { client, add } = await open();
+    const { server_id } = await add({ state: 'running', wait: () => new Promise<never>(() => {}) });
+    const containers = new EngineContainers(client, MACHINE_ID);
+    expect(await containers.waitForEnd(server_id, 100)).toBe(false);
+    expect(client.unreachable_since).toBeUndefined();
+  });
+
+  test('refuses to kill a container: why is reported once', async () => {
+    const { runtime, add, failures } = await open();
+    const server = await add({ state: 'running', kill: () => refuse(500, 'permission denied') });
+    for (const _ of ['at first', 'again']) expect(await runtime.kill([server])).toEqual(new Set());
+    expect(failures).toMatchObject([{ server_id: server.server_id, step: 'kill' }]);
+    expect(String(failures[0]?.cause)).toContain('permission denied');
+  });
+
+  test('has not answered a request for a log that is given up: the engine is there', async () => {
+    const { client, add } = await open();
+    const { server_id } = await add({ state: 'running', logs: () => new Promise<never>(() => {}) });
+    const containers = new EngineContainers(client, MACHINE_ID);
+    await expect(containers.openLog(server_id, 0, AbortSignal.timeout(100))).rejects.toThrow();
     expect(client.unreachable_since).toBeUndefined();
   });
 

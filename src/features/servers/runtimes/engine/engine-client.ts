@@ -93,7 +93,7 @@ export class EngineClient {
     try {
       response = await this.#fetch(request, signal);
     } catch (cause) {
-      throw this.#failureOf(request, cause);
+      throw this.#failureOf({ ...request, signal }, cause);
     }
     if (response.status >= 400) {
       throw new EngineRefusal(response.status, `the container engine says: ${messageOf(await response.text())}`);

@@ -141,16 +141,30 @@ export class EngineContainers {
     await this.client.call({ ...this.#post(server_id, 'kill'), query: { signal } });
   }
 
-  async waitForEnd(server_id: string): Promise<void> {
-    const query = { condition: 'not-running' };
-    await this.client.call({ ...this.#post(server_id, 'wait'), query, timeout_ms: END_TIMEOUT_MS, expected: [404] });
+  /** Waits for a killed container to end. Returns whether it has ended in time. */
+  async waitForEnd(server_id: string, timeout_ms = END_TIMEOUT_MS): Promise<boolean> {
+    const deadline = AbortSignal.timeout(timeout_ms);
+    const request = { ...this.#post(server_id, 'wait'), query: { condition: 'not-running' }, signal: deadline };
+    try {
+      await this.client.call({ ...request, timeout_ms: 2 * timeout_ms, expected: [NOT_FOUND] });
+      return true;
+    } catch (error) {
+      // The engine may answer all other calls, so this is no sign that it is away.
+      if (!deadline.aborted) throw error;
+      return false;
+    }
   }
 
   /** Removes the container of a server and what it wrote. */
   async remove(server_id: string): Promise<void> {
     if (!(await this.find(server_id))) return;
     const query = { force: 'true', v: 'true' };
-    await this.client.call({ method: 'DELETE', path: `/containers/${nameOf(server_id)}`, query, expected: [404] });
+    await this.client.call({
+      method: 'DELETE',
+      path: `/containers/${nameOf(server_id)}`,
+      query,
+      expected: [NOT_FOUND],
+    });
   }
 
   /** Opens the output of a container from a time on. It ends when the container does. */

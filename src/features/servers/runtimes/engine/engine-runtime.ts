@@ -109,8 +109,7 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
       states.clearKilled(server_id);
       await marks.clear(server_id, 'killed');
     }
-    await containers.waitForEnd(server_id);
-    return true;
+    return await containers.waitForEnd(server_id);
   }
 
   /**
@@ -119,7 +118,10 @@ export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
    */
   async function killIfReachable(server_id: string): Promise<boolean> {
     if (states.takeUnreachable(server_id)) return false;
-    return await killOne(server_id).catch(() => false);
+    return await killOne(server_id).catch((cause: unknown) => {
+      if (!(cause instanceof EngineUnreachable)) failures.reportOnce(server_id, 'kill', cause);
+      return false;
+    });
   }
 
   async function removeAll(server_id: string): Promise<void> {
