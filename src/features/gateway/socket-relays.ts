@@ -53,7 +53,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     const { server_id, server_address, client, is_by_path, has_presence } = passed;
     const handshake = readHandshake(passed, request);
     const connection = has_presence ? await admit(server_id, handshake) : undefined;
-    if (connection) await stopOver(connection);
+    if (connection) await stopEnded(connection);
     const headers = toServerHeaders(request.headers, client, { is_by_path });
     if (connection) {
       headers.delete('authorization');
@@ -97,7 +97,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
    * list before the database is read, so a later one that replaces it finds it there, or, on another machine, wakes
    * `startCheckingConnections`.
    */
-  async function stopOver(connection: ReportedConnection): Promise<void> {
+  async function stopEnded(connection: ReportedConnection): Promise<void> {
     try {
       const connections = of_players.get(connection.player_id) ?? [];
       for (const [over, reason] of await presence.overAmong(connections)) stop(over, reason);

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto';
-import type { JWK } from 'jose';
 
 const ID_BYTES = 16;
 
@@ -13,8 +12,8 @@ interface ClusterPlace {
  * Returns the id of a cluster's machine. Services with other databases, which have other keys, have another machine in the
  * same Kubernetes namespace.
  */
-export function machineIdOf({ pods_namespace_id, datacenter_id }: ClusterPlace, key: JWK): string {
-  const hmac = createHmac('sha256', key.k ?? '').update(`machine of ${pods_namespace_id} in ${datacenter_id}`);
+export function machineIdOf({ pods_namespace_id, datacenter_id }: ClusterPlace, key: string): string {
+  const hmac = createHmac('sha256', key).update(`machine of ${pods_namespace_id} in ${datacenter_id}`);
   const bytes = hmac.digest().subarray(0, ID_BYTES);
   // Version 8 and the variant of RFC 9562: an id that Muster computes.
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;

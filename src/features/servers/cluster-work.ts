@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JWK } from 'jose';
 import type { Database } from '../../platform/database/database.ts';
 import { type Loop, startLoop } from '../../platform/loop.ts';
 import type { ClusterLease, ClusterMachine, HeldCluster, Machines, Offer } from '../machines/machines.ts';
@@ -42,7 +41,7 @@ interface ClusterDependencies extends Omit<ReconcileDependencies, 'machines' | '
   cluster: Cluster;
   cluster_port: ClusterPort;
   /** The key of the pods' tokens. */
-  key: JWK;
+  key: string;
 }
 
 interface JoinedCluster {

@@ -7,7 +7,7 @@ import { isWithin, type ServerScope, selectOnMachine, selectServer, topicsOf } f
 import { type ServerRow, servers } from './tables.ts';
 
 /** Maximum number of waiting servers to end in one transaction. */
-const WAITING_MAX = 10_000;
+const ENDED_AT_ONCE_MAX = 10_000;
 
 /**
  * Marks a server to be ended, or if it was restarted, the last one of its chain. `override_kill_timeout_ms` replaces the
@@ -58,7 +58,11 @@ async function selectOpenOfChain(
 }
 
 /** Marks all servers of a machine to be ended, by `kill_at` at the latest. */
-export async function destroyAllOf(tx: Tx, node_id: string, now: Date, kill_at: Date): Promise<void> {
+export async function destroyAllOf(
+  tx: Tx,
+  node_id: string,
+  { now, kill_at }: { now: Date; kill_at: Date },
+): Promise<void> {
   const on_machine = await selectOnMachine(tx, node_id);
   const work_topics = on_machine.map(({ datacenter_id }) => topics.work(datacenter_id));
   await touch(tx, [...on_machine.flatMap(topicsOf), topics.serversEnding(), ...work_topics]);
@@ -86,7 +90,7 @@ export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): 
     .from(servers)
     .where(is_waiting)
     .orderBy(asc(servers.created_at))
-    .limit(WAITING_MAX);
+    .limit(ENDED_AT_ONCE_MAX);
   if (waiting.length === 0) return false;
   await touch(tx, [...waiting.flatMap(topicsOf), topics.serversEnding(), topics.work(datacenter_id)]);
   const server_ids = waiting.map(({ server_id }) => server_id);
@@ -94,10 +98,10 @@ export async function destroyWaiting(tx: Tx, datacenter_id: string, now: Date): 
     .update(servers)
     .set({ destroyed_at: now, kill_at: now })
     .where(and(sql`${servers.server_id} = any(${sql.param(server_ids)}::uuid[])`, is_waiting));
-  return waiting.length === WAITING_MAX;
+  return waiting.length === ENDED_AT_ONCE_MAX;
 }
 
-/** Marks those servers of a machine to be ended that no lobby has, each within its own timeout. Returns how many. */
+/** Marks the servers of a machine that have no lobby to be ended, each within its own timeout. Returns how many. */
 export async function destroyWithoutLobby(tx: Tx, node_id: string, now: Date): Promise<number> {
   const on_machine = (await selectOnMachine(tx, node_id)).filter(
     ({ token_caller, destroyed_at }) => !token_caller && !destroyed_at,

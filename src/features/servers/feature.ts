@@ -1,4 +1,5 @@
 import type { JWK } from 'jose';
+import { assert } from '../../platform/errors.ts';
 import type { Feature } from '../../platform/feature.ts';
 import { loadKey } from '../../platform/tokens/keys.ts';
 import type { Machines } from '../machines/machines.ts';
@@ -44,8 +45,8 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
   const { readUsage, measureDisk, findStrayPorts } = dependencies.runtime;
   const logs = createLogs(dependencies);
   const servers = createServers({ ...dependencies, logs });
-  const key = cluster && (await loadKey(database.queries, clock, 'pods'));
-  const cluster_port = cluster && key && openPort(dependencies, cluster, key);
+  const key = cluster && bytesOf(await loadKey(database.queries, clock, 'pods'));
+  const cluster_port = cluster && key !== undefined ? openPort(dependencies, cluster, key) : undefined;
   let cluster_work: ClusterWork | undefined;
   return {
     api: {
@@ -62,12 +63,11 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
       const unrecorded_failures = new Map<string, string>();
       const own = { ...dependencies, logs, unrecorded_failures, takes_servers: cluster === undefined };
       const reconciling = startReconciling(own, signal);
-      const observed = { ...dependencies, unrecorded_failures, listServers: reconciling.listServers };
-      const metering = readUsage ? startMetering({ ...observed, readUsage }, signal) : [];
-      const limiting_disk =
-        measureDisk && disk_max && startLimitingDisk({ ...observed, measureDisk, disk_max }, signal);
-      const limiting_ports = findStrayPorts && startLimitingPorts({ ...observed, findStrayPorts }, signal);
-      if (cluster && key && cluster_port) {
+      const shared = { ...dependencies, unrecorded_failures, listServers: reconciling.listServers };
+      const metering = readUsage ? startMetering({ ...shared, readUsage }, signal) : [];
+      const limiting_disk = measureDisk && disk_max && startLimitingDisk({ ...shared, measureDisk, disk_max }, signal);
+      const limiting_ports = findStrayPorts && startLimitingPorts({ ...shared, findStrayPorts }, signal);
+      if (cluster && key !== undefined && cluster_port) {
         cluster_work = startClusterWork({ ...dependencies, logs, cluster, cluster_port, key }, signal);
       }
       return [reconciling, ...metering, limiting_disk, limiting_ports, cluster_work].filter(
@@ -77,9 +77,15 @@ export async function openServers(dependencies: Dependencies): Promise<Feature<S
   };
 }
 
-function openPort({ database, builds }: Dependencies, cluster: Cluster, key: JWK): ClusterPort {
+/** Returns the bytes of a key as text. */
+function bytesOf({ k }: JWK): string {
+  assert(k, 'a symmetric key has its bytes');
+  return k;
+}
+
+function openPort({ database, builds }: Dependencies, cluster: Cluster, key: string): ClusterPort {
   return cluster.openPort({
-    key: key.k ?? '',
+    key,
     async findBuild(server_id) {
       const server = await store.selectServerById(database.queries, server_id);
       // The program of a running server has the token too, and could request its build all the time.

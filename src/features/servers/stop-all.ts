@@ -31,7 +31,7 @@ interface MachineIds {
   datacenter_id: string;
 }
 
-/** Creates the use cases that end the servers of a machine, and those that wait for it. */
+/** Creates the use cases that end the servers of a machine, and the servers that wait for a machine. */
 export function createStopAll({ database, clock, watch, machines }: StopAllDependencies) {
   /** Ends the servers that wait for a machine of a datacenter, unless another machine takes them. */
   async function endWaitingServers(datacenter_id: string): Promise<void> {
@@ -50,7 +50,9 @@ export function createStopAll({ database, clock, watch, machines }: StopAllDepen
   async function stopAllOf({ node_id, datacenter_id }: MachineIds): Promise<void> {
     const now = clock.now();
     const deadline = after(now, STOP_ALL_WITHIN_MS);
-    await retryWhileUnavailable.execute(() => database.transact((tx) => destroyAllOf(tx, node_id, now, deadline)));
+    await retryWhileUnavailable.execute(() =>
+      database.transact((tx) => destroyAllOf(tx, node_id, { now, kill_at: deadline })),
+    );
     await endWaitingServers(datacenter_id);
     const haveEnded = async () => {
       const on_machine = await selectOnMachine(database.queries, node_id);

@@ -42,7 +42,7 @@ export function createCompletion({ database, clock, events, objects }: Completio
     const now = clock.now();
     const endAfter = (from: Date) => after(from, COMPLETION_LEASE_MS);
     const lease = { upload_id, ends: [endAfter(now)] };
-    if (!(await store.claimCompletion(database.queries, upload_id, now, endAfter(now)))) return false;
+    if (!(await store.claimCompletion(database.queries, upload_id, { now, until: endAfter(now) }))) return false;
     const done = new AbortController();
     const renewal = startLoop({
       name: 'upload-completion',

@@ -147,7 +147,11 @@ const hasLease = ({ upload_id, ends }: CompletionLease) =>
   and(eq(uploads.upload_id, upload_id), inArray(uploads.completing_until, [...ends]));
 
 /** Claims the right to complete an upload until a given time, unless another request has it or the upload is complete. */
-export async function claimCompletion(queries: Queries, upload_id: string, now: Date, until: Date): Promise<boolean> {
+export async function claimCompletion(
+  queries: Queries,
+  upload_id: string,
+  { now, until }: { now: Date; until: Date },
+): Promise<boolean> {
   const rows = await queries
     .update(uploads)
     .set({ completing_until: until })

@@ -272,7 +272,7 @@ describe('an upload under completion', () => {
   test('may be completed by another process soon after the first one was killed', async () => {
     const upload = await send();
     const now = clock.now();
-    expect(await store.claimCompletion(database.queries, upload, now, after(now, LEASE_MS))).toBe(true);
+    expect(await store.claimCompletion(database.queries, upload, { now, until: after(now, LEASE_MS) })).toBe(true);
     clock.advance(LEASE_MS - 25_000);
     expect(await refusal(upload)).toBe('UPLOAD_BUSY');
     clock.advance(26_000);

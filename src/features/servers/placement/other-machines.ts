@@ -35,7 +35,7 @@ export class OtherMachines {
    * Returns the namespaces whose servers this machine takes now. It leaves the others to a better machine for up to 120 ms.
    * `used` is the share of its room that is used.
    */
-  async dropLeftToOthers(namespaces: WaitingRow[], used: number): Promise<WaitingRow[]> {
+  async selectDueToTake(namespaces: WaitingRow[], used: number): Promise<WaitingRow[]> {
     const { machines, builds, next_rounds } = this.dependencies;
     if (!machines.isOtherSeenTakingServers()) return namespaces;
     const due: WaitingRow[] = [];

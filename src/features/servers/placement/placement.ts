@@ -51,9 +51,9 @@ export interface PlacementDependencies {
 /**
  * Creates the step that places waiting servers of this datacenter on this machine, in turns of their namespaces, and
  * assigns ports to each. Machines place concurrently and take different servers. A machine counts only its own servers,
- * so its quotas hold with any number of processes. `placeAgainIn` schedules another round: for the next restart, in case
- * a machine with more room, or with the build, does not take a server that this one left to it, to say why a server
- * waits that no other machine has taken, and after a failure.
+ * so its quotas hold with any number of processes. `placeAgainIn` schedules another round: for the next restart; after a
+ * failure; when another machine has not taken a server that this one left to it; and when it is time to say why a server
+ * still waits.
  */
 export function createPlacement(dependencies: PlacementDependencies, placeAgainIn: (ms: number) => void) {
   const { database, clock, events, machine, runtime, machines, builds, developerGroupsOf } = dependencies;
@@ -94,7 +94,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     const filter = { ...filterFor(left), counted_max: TAKEN_AT_ONCE_MAX };
     const all_namespaces = await waitingStore.selectWaiting(queries, queue, filter);
     const used = Math.max(running.length / machine.servers_max, usedShareOf(machine_room.whole, left));
-    const namespaces = await other_machines.dropLeftToOthers(all_namespaces, used);
+    const namespaces = await other_machines.selectDueToTake(all_namespaces, used);
     const { to_take, wait_reasons } = await planShares(namespaces, running, left);
     const is_nothing_to_take = to_take.size === 0 && ending.length === 0;
     const assigned = is_nothing_to_take ? NOTHING_ASSIGNED : await assignServers({ to_take, ending, running, now });

@@ -18,7 +18,8 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
   const owners = new Map<string, Runtime>();
   const [first] = runtimes;
   assert(first, 'there is a runtime to combine');
-  const { host } = first;
+  const fallback = first;
+  const { host } = fallback;
   const others = runtimes.find((runtime) => runtime.others)?.others;
   /** The steps that failed for each runtime the last time, which were reported. */
   const failing = new Map<Runtime, Set<string>>(runtimes.map((runtime) => [runtime, new Set()]));
@@ -73,7 +74,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     if (owner) return owner;
     const is_known = (await observe([server])).has(server_id);
     if (!is_known) throw new Error('the runtime of the server is unknown, because one of them failed');
-    return owners.get(server_id) ?? (first as Runtime);
+    return owners.get(server_id) ?? fallback;
   }
 
   /** Returns the servers that each of the runtimes may have. */
@@ -121,9 +122,9 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
       /** How many runtimes may still have each server. */
       const left = new Map(servers.map(({ server_id }) => [server_id, owners.has(server_id) ? 1 : runtimes.length]));
       function noteGone(server_id: string): void {
-        const others = (left.get(server_id) ?? 1) - 1;
-        left.set(server_id, others);
-        if (others > 0) return;
+        const runtimes_left = (left.get(server_id) ?? 1) - 1;
+        left.set(server_id, runtimes_left);
+        if (runtimes_left > 0) return;
         gone.add(server_id);
         onGone?.(server_id);
       }

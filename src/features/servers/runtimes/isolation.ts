@@ -4,19 +4,24 @@ import { ServiceError } from '../../../platform/errors.ts';
 import type { Cgroups, Controller } from '../../../platform/system/cgroups.ts';
 import type { Isolation } from './runtime.ts';
 
-/** Whether servers are isolated as far as the machine can, only completely, or not at all. */
+/**
+ * How servers are isolated. `on`: as far as the machine can. `required`: completely, or they are not started. `off`: not at
+ * all.
+ */
 export type IsolationSetting = 'on' | 'required' | 'off';
 
-const LIMITS: Record<Controller, string> = { memory: 'memory', cpu: 'processor time', pids: 'processes' };
+const LIMITS: readonly [Controller, string][] = [
+  ['memory', 'memory'],
+  ['cpu', 'processor time'],
+  ['pids', 'processes'],
+];
 
 /** Returns what this machine enforces for its servers. */
 export function readIsolation(setting: IsolationSetting, { controllers }: Pick<Cgroups, 'controllers'>): Isolation {
   if (setting === 'off') return { level: 'off', missing: [] };
   const abi = readLandlockAbi();
   const missing = [
-    ...Object.entries(LIMITS).flatMap(([controller, word]) =>
-      controllers.includes(controller as Controller) ? [] : `limits of ${word}`,
-    ),
+    ...LIMITS.flatMap(([controller, word]) => (controllers.includes(controller) ? [] : `limits of ${word}`)),
     ...(abi > 0 ? [] : ['files']),
     ...(restrictsPorts(abi) ? [] : ['ports']),
     ...(restrictsSignals(abi) ? [] : ['signals']),

@@ -25,7 +25,7 @@ export class EngineFailures {
   /** The steps whose failure was reported, by server. */
   readonly #reported = new Map<string, Set<EngineStep>>();
 
-  constructor(readonly dependencies: EngineFailuresDependencies) {}
+  constructor(private readonly dependencies: EngineFailuresDependencies) {}
 
   /** Reports the first failure of a step of a server. */
   reportOnce(server_id: string, step: EngineStep, cause: unknown): void {

@@ -51,7 +51,7 @@ export class EngineStarts {
   readonly #limits = { open_files_max: readDescriptorsMax(), user_processes_max: readUserProcessesMax() };
   #forward: ApiForward | undefined;
 
-  constructor(readonly dependencies: EngineStartsDependencies) {}
+  constructor(private readonly dependencies: EngineStartsDependencies) {}
 
   isUnderWay(server_id: string): boolean {
     return this.#starting.has(server_id);
