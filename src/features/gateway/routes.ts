@@ -14,8 +14,8 @@ const TrafficAnswer = Type.Object({
   requests: Count,
   sockets: Type.Integer({ minimum: 0, description: 'WebSockets that were opened.' }),
   connections: Type.Integer({ minimum: 0, description: 'TCP connections and UDP clients of relays.' }),
-  received_bytes: Type.Integer({ minimum: 0, description: 'Of players, for the server.' }),
-  sent_bytes: Type.Integer({ minimum: 0, description: 'Of the server, for players.' }),
+  received_bytes: Type.Integer({ minimum: 0, description: 'Bytes from players to the server.' }),
+  sent_bytes: Type.Integer({ minimum: 0, description: 'Bytes from the server to players.' }),
   answer_ms: Type.Object({ p50: Within, p95: Within, p99: Within }, { title: 'AnswerTimes' }),
 });
 
@@ -41,10 +41,9 @@ export function gatewayRoutes({ servers, traffic }: Dependencies) {
       },
       async ({ params: { game_id, environment_id, server_id } }) => {
         const server = await servers.get({ game_id, namespace_id: environment_id }, server_id);
-        const { answers, open, ...counts } = await traffic.read(server.server_id);
+        const { answers, ...counts } = await traffic.read(server.server_id);
         const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => answeredWithin(answers, share));
-        // Counts are stored again after an answer of the database was lost, so the sum may be below zero.
-        return { open: Math.max(open, 0), ...counts, answer_ms: { ...(p50 !== undefined && { p50, p95, p99 }) } };
+        return { ...counts, answer_ms: { ...(p50 !== undefined && { p50, p95, p99 }) } };
       },
     ),
   ];

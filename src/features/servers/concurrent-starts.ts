@@ -8,16 +8,16 @@ const STARTS_AT_ONCE_MAX = 64;
 /** A step that starts a server, or records that it was started. */
 export interface Start {
   name: 'start' | 'adopt';
-  /** Returns whether the server has a record: not if it has ended meanwhile. */
+  /** Returns false if the server has ended meanwhile, so what was started is a leftover. */
   work(): Promise<boolean>;
 }
 
 interface ConcurrentStartsDependencies {
   steps: ServerSteps;
-  /** Called when a start has succeeded. */
-  onStarted(): void;
-  /** Called when a server was started that has no record. It is a leftover. */
-  onUnrecorded(): void;
+  /** Called when a start has ended, also if it is to be tried again. */
+  onEnded(): void;
+  /** Called when a start has left a leftover, because its server has ended meanwhile. */
+  onLeftover(): void;
 }
 
 /** Starts servers of this machine, some at one time. */
@@ -38,16 +38,16 @@ export class ConcurrentStarts {
   }
 
   #begin(server: PlacedServer, { name, work }: Start): void {
-    const { steps, onStarted, onUnrecorded } = this.dependencies;
+    const { steps, onEnded, onLeftover } = this.dependencies;
     this.#under_way.add(server);
-    let is_recorded = true;
+    let is_wanted = true;
     const start = async () => {
       try {
-        is_recorded = await work();
+        is_wanted = await work();
       } finally {
         this.#under_way.delete(server);
       }
     };
-    steps.begin(server, name, start, () => (is_recorded ? onStarted() : onUnrecorded()));
+    steps.begin(server, name, start, () => (is_wanted ? onEnded() : onLeftover()));
   }
 }

@@ -78,7 +78,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   const ending = createEnding(dependencies);
   const steps = new ServerSteps(events);
   // A server that was started without a record is a leftover.
-  const starts = new ConcurrentStarts({ steps, onStarted: wake, onUnrecorded: () => cleaning.wake() });
+  const starts = new ConcurrentStarts({ steps, onEnded: wake, onLeftover: () => cleaning.wake() });
   const kill_rounds = new KillRounds({ clock, ending, steps, wake, wakeIn });
   const { takeWaiting } = createPlacement(dependencies, wakeIn);
   const collectRound = createLogCollector(logs, events);
@@ -101,7 +101,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     const taken = takes_servers ? await takeWaiting(servers) : 0;
     if (taken > 0) servers = await readServers();
     if (!had_servers && servers.length > 0) collecting.wake();
-    forgetEndedElsewhere();
+    forgetGone();
     kill_rounds.awaitNext(servers);
     // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.
     const without_relays = await relays.keep(servers);
@@ -121,8 +121,8 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
 
   const readServers = () => selectOnMachine(database.queries, machine.node_id);
 
-  /** Forgets the servers that another process has ended, for instance because it declared this machine lost. */
-  function forgetEndedElsewhere(): void {
+  /** Forgets the servers that this machine no longer has: they have ended, here or because it was declared lost. */
+  function forgetGone(): void {
     const server_ids = new Set(servers.map(({ server_id }) => server_id));
     const isKept = (server_id: string) => server_ids.has(server_id) || steps.has(server_id);
     for (const server_id of remembered_by_server.keys()) {

@@ -50,20 +50,19 @@ export async function selectWindow(
     .limit(count);
 }
 
+type StatusBeforeEnd = Exclude<Status, 'ended'>;
+
 /** Returns how many servers of a namespace have not ended, by status. */
-export async function countByStatus(queries: Queries, namespace_id: string): Promise<Record<Status, number>> {
+export async function countByStatus(queries: Queries, namespace_id: string): Promise<Record<StatusBeforeEnd, number>> {
   const [row] = await queries
     .select(countsByStatus())
     .from(servers)
     .where(and(eq(servers.namespace_id, namespace_id), isNull(servers.ended_at)));
-  return { starting: 0, running: 0, ending: 0, ...row, ended: 0 };
+  return { starting: 0, running: 0, ending: 0, ...row };
 }
 
 /** Returns how many servers of machines have not ended, by status. */
-export async function countByStatusOn(
-  queries: Queries,
-  node_ids: string[],
-): Promise<Record<Exclude<Status, 'ended'>, number>> {
+export async function countByStatusOn(queries: Queries, node_ids: string[]): Promise<Record<StatusBeforeEnd, number>> {
   const [row] = await queries
     .select(countsByStatus())
     .from(servers)

@@ -18,7 +18,7 @@ export function createServerRows({
     async read({ namespace_id, ...window }) {
       return await readSnapshot(database, async (tx) => {
         const versions = await readVersions(tx, [topics.serversOf(namespace_id)]);
-        const { ended: _, ...summary } = await countByStatus(tx, namespace_id);
+        const summary = await countByStatus(tx, namespace_id);
         const listed = await selectWindow(tx, namespace_id, window);
         const rows = listed.map((server) => toRow(server.server_id, toServerRow(server)));
         return { versions, head: { row_id: 'server_id', summary }, rows };

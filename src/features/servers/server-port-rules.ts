@@ -79,16 +79,15 @@ export function portsInside(ports: Record<string, ServerPort>): Record<string, S
   );
 }
 
-/** A server that runs. */
-interface RunningServer {
+/** A server, and where players reach it. */
+interface ServerAddress {
   server_id: string;
-  /** The host where players reach the server itself. */
   host: string;
 }
 
-/** Returns the ports of a running server, with the host where players reach it and their names behind the gateway. */
+/** Returns the ports of a server, with the host where players reach them and their names behind the gateway. */
 export function portsAt(
-  { server_id, host }: RunningServer,
+  { server_id, host }: ServerAddress,
   ports: Record<string, ServerPort>,
 ): Record<string, ServerPort> {
   return Object.fromEntries(
@@ -130,8 +129,8 @@ export function assignedPortsOf(ports: Record<string, ServerPort>): number[] {
 }
 
 /**
- * Returns the variables with a server's ports, as in the reference API: PORT_<label> with underscores for dashes, the
- * same with the label in capitals (which servers without a lobby get there), and both spellings of ranges.
+ * Returns the variables with a server's ports: PORT_<label>, with underscores for dashes; PORT_<LABEL>, which the
+ * reference API gives to servers without a lobby; and both spellings of ranges.
  */
 export function portVariables(ports: Record<string, ServerPort>): Record<string, string> {
   const variables: Record<string, string> = {};

@@ -146,7 +146,7 @@ export function createStarting(dependencies: StartingDependencies) {
 }
 
 /**
- * Returns sentences for the developer of a server about ports that differ from the requested ones. There is none for lobbies:
+ * Returns sentences for the developer of a server about ports that differ from the requested ones. There are none for lobbies:
  * all lobbies of a version have the same ports, which the documentation explains.
  */
 function describePorts({ token_caller }: PlacedServer, ports: PlacedServer['ports']): string[] {

@@ -323,7 +323,7 @@ const ID = { server_id: servers.server_id };
 
 const isNotEnded = (server_id: string) => and(eq(servers.server_id, server_id), isNull(servers.ended_at));
 
-/** Records that a server cannot run. It ends with this reason. */
+/** Records why a server failed: it cannot start, or did what it may not. It is then ended without a timeout. */
 export async function setFailed(tx: Tx, server: NamedInDatacenter, failure: string, now: Date): Promise<void> {
   const { server_id, datacenter_id } = server;
   await touch(tx, [...topicsOf(server), topics.serversEnding(), topics.work(datacenter_id)]);
@@ -355,7 +355,7 @@ interface PresenceQuery {
 
 /**
  * Returns the servers with presence, for which the gateway reports players: those on some machines, and those that wait for
- * a machine of a datacenter, which come last. Each has a port, if it has any, and the host once it has started.
+ * a machine of a datacenter, which come last. Each has a port, if it has any, and the host once it is known.
  */
 export async function selectWithPresence(
   queries: Queries,

@@ -36,7 +36,10 @@ export interface ServerPort {
   relay_port?: number;
   /** What reports the players of a WebSocket: the server, by default, or the gateway. */
   presence?: 'gateway';
-  /** Its name behind the gateway, if it has one, once a machine has started the server. */
+  /**
+   * Its name behind the gateway, if it has one. Set together with `public_hostname`: when a machine takes the server if its
+   * host is known by then, otherwise when it runs.
+   */
   gateway_name?: string;
 }
 

@@ -252,7 +252,7 @@ export const LogSearchQuery = Type.Object({
 export const LogSearchAnswer = Type.Object({
   lines: Type.Array(TextLine),
   from_line: Type.Integer({ description: 'The first line that was searched. With 0, nothing is left before it.' }),
-  end_line: Type.Integer({ description: 'The number after that of the last line of the stream.' }),
+  end_line: Type.Integer({ description: 'One more than the number of the last line of the stream.' }),
 });
 
 const IF_COUNTED = 'Only for a server whose network traffic is counted.';

@@ -2297,7 +2297,7 @@ export interface components {
       lines: components['schemas']['LogLine'][];
       /** @description The first line that was searched. With 0, nothing is left before it. */
       from_line: number;
-      /** @description The number after that of the last line of the stream. */
+      /** @description One more than the number of the last line of the stream. */
       end_line: number;
     };
     ListMachinesResponse: {

@@ -137,7 +137,7 @@ export interface Waiting {
   next_start: Date | undefined;
 }
 
-/** Returns whether servers wait for a machine of a datacenter, and when the next one will. */
+/** Returns whether a server of a datacenter is due to be taken, and when the next pause before a restart is over. */
 export async function readWaiting(queries: Queries, { datacenter_id, now }: WaitingQuery): Promise<Waiting> {
   const is_waiting = sql`datacenter_id = ${datacenter_id} and node_id is null and destroyed_at is null`;
   const [row] = await queries.execute<{ is_any_due: boolean; next_start_ms: number | null }>(sql`
@@ -209,7 +209,7 @@ export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<Placed
     .for('update', { skipLocked: true });
 }
 
-/** Records why servers wait. Returns those whose reason was another one. */
+/** Records why servers wait. Returns the servers whose reason has changed. */
 export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<string, WaitReason>): Promise<string[]> {
   const rows = await queries.execute<{ server_id: string }>(sql`
     update ${servers} as waiter set wait_reason = changed.reason

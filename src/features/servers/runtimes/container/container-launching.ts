@@ -26,7 +26,7 @@ interface ContainerLaunch {
   onExit: () => void;
 }
 
-/** Creates the function that launches a container, of which nothing may be left. It returns the shim of the container. */
+/** Creates the function that launches a container and returns its shim. Nothing of an earlier launch may be left. */
 export function createContainerLaunching({ programs, folders, has_read_only_root }: ContainerLaunchingOptions) {
   const open_files_max = readDescriptorsMax();
 

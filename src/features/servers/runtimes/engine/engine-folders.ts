@@ -20,9 +20,9 @@ export interface EngineFolders {
 }
 
 /**
- * created: the engine has started its container (the name of the file in folders of running servers, so it stays).
- * waiting: the engine did not answer when it should start. failed: it could not be started, with the reason. killed:
- * Muster killed it.
+ * created: the engine has started its container. The name is older than its meaning, and files of running servers have
+ * it. waiting: the server was to start while the engine did not answer. failed: it could not be started, with the
+ * reason. killed: Muster killed it.
  */
 export type Mark = 'created' | 'waiting' | 'failed' | 'killed';
 
@@ -34,21 +34,21 @@ interface Marks {
 }
 
 export function openEngineFolders(directory: string): EngineFolders {
-  const of = (server_id: string) => join(directory, server_id);
-  const output = (server_id: string, stream: LogStream) => join(of(server_id), stream);
-  const seccomp = (server_id: string) => join(of(server_id), 'seccomp.json');
-  const markOf = (server_id: string, mark: Mark) => join(of(server_id), mark);
+  const folderOf = (server_id: string) => join(directory, server_id);
+  const output = (server_id: string, stream: LogStream) => join(folderOf(server_id), stream);
+  const seccomp = (server_id: string) => join(folderOf(server_id), 'seccomp.json');
+  const markOf = (server_id: string, mark: Mark) => join(folderOf(server_id), mark);
   return {
     output,
     seccomp,
-    positions: (server_id) => join(of(server_id), 'positions'),
-    has: (server_id) => existsSync(of(server_id)),
+    positions: (server_id) => join(folderOf(server_id), 'positions'),
+    has: (server_id) => existsSync(folderOf(server_id)),
     create(server_id) {
-      mkdirSync(of(server_id), { mode: 0o700 });
+      mkdirSync(folderOf(server_id), { mode: 0o700 });
       for (const stream of LOG_STREAMS) closeSync(openSync(output(server_id, stream), 'w', 0o600));
       writeFileSync(seccomp(server_id), ENGINE_SECCOMP_PROFILE, { mode: 0o600 });
     },
-    remove: (server_id) => rm(of(server_id), { recursive: true, force: true }),
+    remove: (server_id) => rm(folderOf(server_id), { recursive: true, force: true }),
     list: () => readdirSync(directory),
     marks: {
       set: (server_id, mark, text = '') => writeFileSync(markOf(server_id, mark), text, { mode: 0o600 }),

@@ -47,7 +47,7 @@ export class Agones {
       );
     }
     if (status === CONFLICT && !(await this.#read(pod.metadata.name))) {
-      throw new ApiUnreachable('Agones removes an earlier GameServer');
+      throw new ApiUnreachable('Agones is still removing an earlier GameServer of this name');
     }
   }
 

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 /** Time for which a request waits until its build is unpacked and packed. Proxies close a silent connection after 60 s. */
 const OPEN_WITHIN_MS = 45_000;
 
-/** How far a build is that was asked for. */
+/** The outcome of a request for a build. */
 export type BuildOpening<Build> =
   | { is: 'open'; build: Build }
   | { is: 'absent' }

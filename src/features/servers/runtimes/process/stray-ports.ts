@@ -41,7 +41,7 @@ export async function findStrayPorts(
   return found;
 }
 
-/** Finds them among servers that share the user of the service, by the open files of their processes. */
+/** Finds stray ports of servers that share the user of the service, by the open files of their processes. */
 async function findAmongOpenFiles(
   servers: readonly ListeningServer[],
   listeners: readonly Listener[],

@@ -51,7 +51,7 @@ function listSystemdUsers(directory: string): number[] {
 
 const isNumber = (name: string) => /^\d+$/.test(name);
 
-/** Returns the users that no server of this machine may get, beside those of its other servers. */
+/** Returns the users that no server of this machine may get, besides the users of its other servers. */
 export const listReservedUsers = (): number[] => (RANGE === NARROW ? listForeignUsers() : []);
 
 /** Returns a user that no server runs as; undefined if all are taken. */

@@ -46,7 +46,7 @@ export class MachineConnection {
     this.#sent = state;
   }
 
-  /** Connects until the connection ends. Returns whether there was one. */
+  /** Connects, and waits until the connection has ended. Returns whether it was ever open. */
   async #connect(): Promise<boolean> {
     const { url, token } = this.options.order;
     const { promise, resolve } = Promise.withResolvers<boolean>();
