@@ -158,13 +158,13 @@ interface KubernetesConfig {
   kubeconfig: string;
   /** Undefined for the namespace of the credentials. */
   namespace: string | undefined;
-  image: string;
-  host: string;
+  own_image: string;
+  pods_host: string;
   port: number;
   /** The name by which nodes pull images; undefined if they cannot. */
-  registry: string | undefined;
+  registry_host: string | undefined;
   /** Where to listen for pods; undefined for all addresses. */
-  hostname: string | undefined;
+  listen_address: string | undefined;
   has_agones: boolean;
 }
 
@@ -420,10 +420,14 @@ function readResourcesMax(settings: Settings): Config['servers']['resources_max'
 
 /** Throws StartError for a cluster that could not be used. */
 function readKubernetes(settings: Settings, { https_port, http_port }: TlsSettings): KubernetesConfig | undefined {
-  const { MUSTER_KUBERNETES: kubeconfig, MUSTER_KUBERNETES_IMAGE: image, MUSTER_KUBERNETES_HOST: host } = settings;
+  const {
+    MUSTER_KUBERNETES: kubeconfig,
+    MUSTER_KUBERNETES_IMAGE: own_image,
+    MUSTER_KUBERNETES_HOST: pods_host,
+  } = settings;
   if (kubeconfig === undefined) return undefined;
-  if (image === undefined || host === undefined) {
-    const missing = image === undefined ? 'MUSTER_KUBERNETES_IMAGE' : 'MUSTER_KUBERNETES_HOST';
+  if (own_image === undefined || pods_host === undefined) {
+    const missing = own_image === undefined ? 'MUSTER_KUBERNETES_IMAGE' : 'MUSTER_KUBERNETES_HOST';
     throw new StartError(`MUSTER_KUBERNETES needs ${missing}. ${Settings.properties[missing].description}`);
   }
   if (/^(127[.]|::1$|localhost$)/.test(settings.MUSTER_HOST)) {
@@ -439,12 +443,12 @@ function readKubernetes(settings: Settings, { https_port, http_port }: TlsSettin
   assertDifferent({ ...public_ports, MUSTER_KUBERNETES_PORT });
   return {
     kubeconfig,
-    image,
-    host,
+    own_image,
+    pods_host,
     namespace: settings.MUSTER_KUBERNETES_NAMESPACE,
     port: MUSTER_KUBERNETES_PORT,
-    registry: settings.MUSTER_KUBERNETES_REGISTRY,
-    hostname: /^(0[.]0[.]0[.]0|::)$/.test(settings.MUSTER_HOST) ? undefined : settings.MUSTER_HOST,
+    registry_host: settings.MUSTER_KUBERNETES_REGISTRY,
+    listen_address: /^(0[.]0[.]0[.]0|::)$/.test(settings.MUSTER_HOST) ? undefined : settings.MUSTER_HOST,
     has_agones: settings.MUSTER_KUBERNETES_AGONES === 'on',
   };
 }

@@ -76,14 +76,14 @@ async function openMuster(opened: AsyncDisposableStack, lab: Lab): Promise<Start
   const build = await makeBuild(opened);
   const builds = createPackedBuilds();
   const openBuild = async () => builds.packOf(build.directory);
-  const pod_port = opened.use(openPodPort({ host: lab.host, port: 0, key: crypto.randomUUID(), openBuild }));
+  const pod_port = opened.use(openPodPort({ pods_host: lab.host, port: 0, key: crypto.randomUUID(), openBuild }));
   const address = 'http://127.0.0.1:8080';
   const runtime = opened.use(
     await openKubernetesRuntime({
       client: lab.client,
       namespace: NAMESPACE,
       machine_id: crypto.randomUUID(),
-      image: IMAGE,
+      own_image: IMAGE,
       pod_port,
       images: undefined,
       builds,

@@ -23,7 +23,7 @@ const REACH_EVERY_MS = 5_000;
 /** The holder prepares to offer the lease once it has not reached the cluster for this time. */
 const OFFER_PREPARED_AFTER_MS = 7_500;
 /**
- * The holder offers the lease after this time: all calls have ended (`CALL_TIMEOUT_MS` in runtimes/kubernetes/api-client.ts),
+ * The holder offers the lease after this time: all calls have ended (`CALL_TIMEOUT_MS` in runtimes/kubernetes/cluster-client.ts),
  * and the API server does not merely restart.
  */
 const OFFERED_AFTER_MS = 25_000;

@@ -3,7 +3,7 @@ import { chmod, chown, copyFile, mkdir, mkdtemp, rm, symlink } from 'node:fs/pro
 import { homedir, networkInterfaces, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { ApiClient } from '../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ClusterClient } from '../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { openCredentials } from '../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import { IS_FULL_LENGTH } from '../full-length.ts';
 import { EXECUTABLE } from '../program.ts';
@@ -35,7 +35,7 @@ export interface Lab extends AsyncDisposable {
   operator_kubeconfig: string;
   /** The directory of kubectl. */
   programs: string;
-  client: ApiClient;
+  client: ClusterClient;
   /** The address of this machine for pods. */
   host: string;
   /** The nodes' addresses. */
@@ -77,7 +77,7 @@ export async function startLab(): Promise<Lab> {
     run,
     host: `${net}.253`,
     node_address: new RegExp(`^${net.replaceAll('.', '[.]')}[.][12]$`),
-    client: new ApiClient(openCredentials(kubeconfig)),
+    client: new ClusterClient(openCredentials(kubeconfig)),
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
 import { join } from 'node:path';
-import type { ApiRequest } from '../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import type { ClusterRequest } from '../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { ClusterImages } from '../../../src/features/servers/runtimes/kubernetes/cluster-images.ts';
 import { ImageRegistry } from '../../../src/features/servers/runtimes/kubernetes/image-registry.ts';
 import {
@@ -47,7 +47,7 @@ export function kubernetesRuntime(
 
   function openPort(): PodPort {
     const openBuild = async (server_id: string) => builds.packOf(directories.get(server_id) ?? '');
-    const opened = openPodPort({ host: lab().host, port, key, registry, openBuild });
+    const opened = openPodPort({ pods_host: lab().host, port, key, registry, openBuild });
     port = Number(new URL(opened.addressOf('').build).port);
     return opened;
   }
@@ -69,7 +69,7 @@ export function kubernetesRuntime(
         client: lab().client,
         namespace: NAMESPACE,
         machine_id,
-        image: IMAGE,
+        own_image: IMAGE,
         pod_port,
         images: new ClusterImages({ host, registry, packed }),
         builds,
@@ -131,7 +131,7 @@ const pathOf = (server_id: string) => `${PODS}/${nameOf(server_id)}`;
 
 /** Returns the pod of a server; undefined if there is none. */
 export async function inspectPod({ client }: Lab, server_id: string): Promise<InspectedPod | undefined> {
-  const request: ApiRequest = { method: 'GET', path: pathOf(server_id), expected: [404] };
+  const request: ClusterRequest = { method: 'GET', path: pathOf(server_id), expected: [404] };
   const { status, text } = await client.call(request);
   return status === 404 ? undefined : JSON.parse(text);
 }

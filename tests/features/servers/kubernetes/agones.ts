@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ClusterClient } from '../../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import { nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import { inspectPod, kubernetesRuntime } from '../../../support/kubernetes/kubernetes.ts';
@@ -51,9 +51,9 @@ export function describeAgones(lab: () => Lab): void {
   describe('with Agones, a server', () => {
     const kind = kubernetesRuntime(lab, { has_agones: true });
     let opened: TestRuntime;
-    let operator: ApiClient;
+    let operator: ClusterClient;
     beforeAll(async () => {
-      operator = new ApiClient(openCredentials(lab().operator_kubeconfig));
+      operator = new ClusterClient(openCredentials(lab().operator_kubeconfig));
       opened = await openTestRuntime(kind);
     });
     afterAll(async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ClusterClient } from '../../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import { openKubernetesRuntime } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
@@ -30,13 +30,15 @@ describe('kubernetes: a hostile server that sends in the name of its pod', () =>
   let runtime: Runtime;
   beforeEach(async () => {
     api = stack.use(await openPodApi());
-    pod_port = stack.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild: async () => undefined }));
+    pod_port = stack.use(
+      openPodPort({ pods_host: '127.0.0.1', port: 0, key: 'a key', openBuild: async () => undefined }),
+    );
     runtime = stack.use(
       await openKubernetesRuntime({
-        client: new ApiClient(openCredentials(api.kubeconfig)),
+        client: new ClusterClient(openCredentials(api.kubeconfig)),
         namespace: 'games',
         machine_id: crypto.randomUUID(),
-        image: 'muster:test',
+        own_image: 'muster:test',
         pod_port,
         images: undefined,
         builds: createPackedBuilds(),

@@ -50,7 +50,7 @@ describe('kubernetes: the registry for nodes', () => {
     const packed = new PackedImages({ executable: PROGRAM, directory: join(await makeDataDirectory(), 'program') });
     image = await packed.pack({ directory, game_id: 'one' });
     const openBuild = async () => undefined;
-    port = opened.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', registry, openBuild }));
+    port = opened.use(openPodPort({ pods_host: '127.0.0.1', port: 0, key: 'a key', registry, openBuild }));
     url = new URL(port.addressOf('').build).origin;
   });
   afterAll(() => opened.disposeAsync());

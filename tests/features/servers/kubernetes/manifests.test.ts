@@ -60,8 +60,8 @@ describe('kubernetes: the manifests', () => {
     expect(config.kubernetes).toMatchObject({
       kubeconfig: 'in-cluster',
       namespace: 'muster-games',
-      image: `${image?.newName}:${image?.newTag}`,
-      host: 'muster-pods.muster.svc',
+      own_image: `${image?.newName}:${image?.newTag}`,
+      pods_host: 'muster-pods.muster.svc',
     });
     const { min, max } = config.servers.server_ports;
     expect(max - min + 1).toBeGreaterThan(config.servers.servers_max);

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import {
-  ApiClient,
-  ApiRefusal,
-  ApiUnreachable,
-} from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
 import { openKubernetes } from '../../../../src/features/servers/runtimes/kubernetes/cluster.ts';
+import {
+  ClusterClient,
+  ClusterRefusal,
+  ClusterUnreachable,
+} from '../../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import { openKubernetesRuntime } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
@@ -21,7 +21,9 @@ describe('kubernetes: the process with the lease of the pods', () => {
   let pod_port: PodPort;
   beforeEach(async () => {
     api = stack.use(await openPodApi());
-    pod_port = stack.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild: async () => undefined }));
+    pod_port = stack.use(
+      openPodPort({ pods_host: '127.0.0.1', port: 0, key: 'a key', openBuild: async () => undefined }),
+    );
   });
   afterEach(async () => {
     await stack.disposeAsync();
@@ -29,14 +31,14 @@ describe('kubernetes: the process with the lease of the pods', () => {
   });
 
   const clientOf = (time_left: number) =>
-    new ApiClient(openCredentials(api.kubeconfig), { mayAct: () => true, timeLeft: () => time_left });
+    new ClusterClient(openCredentials(api.kubeconfig), { mayAct: () => true, timeLeft: () => time_left });
 
   async function openRuntime(ended: AbortSignal, signal: AbortSignal) {
     const runtime = await openKubernetesRuntime({
       client: clientOf(Number.POSITIVE_INFINITY),
       namespace: 'games',
       machine_id: crypto.randomUUID(),
-      image: 'muster:test',
+      own_image: 'muster:test',
       pod_port,
       images: undefined,
       builds: createPackedBuilds(),
@@ -57,11 +59,11 @@ describe('kubernetes: the process with the lease of the pods', () => {
       settings: {
         kubeconfig: api.kubeconfig,
         namespace: undefined,
-        image: 'muster:test',
-        host: '127.0.0.1',
+        own_image: 'muster:test',
+        pods_host: '127.0.0.1',
         port: 0,
-        hostname: undefined,
-        registry: undefined,
+        listen_address: undefined,
+        registry_host: undefined,
         has_agones: false,
       },
       directory: '/nowhere',
@@ -97,7 +99,7 @@ describe('kubernetes: the process with the lease of the pods', () => {
   test('does not wait to know its cluster once it is to stop', async () => {
     api.namespaces = 'held';
     const stopping = new AbortController();
-    const reading = rejectionOf(ApiUnreachable, openCluster().readId(stopping.signal));
+    const reading = rejectionOf(ClusterUnreachable, openCluster().readId(stopping.signal));
     stopping.abort();
     // The deadline of the call would be a TimeoutError.
     const { cause } = await reading;
@@ -106,14 +108,14 @@ describe('kubernetes: the process with the lease of the pods', () => {
 
   test('names the right that it needs to know its cluster', async () => {
     api.namespaces = 'refused';
-    const { message } = await rejectionOf(ApiRefusal, openCluster().readId(new AbortController().signal));
+    const { message } = await rejectionOf(ClusterRefusal, openCluster().readId(new AbortController().signal));
     expect(message).toEndWith(': allow Muster to get its namespace (docs/kubernetes.md, Rights)');
   });
 
   test('begins no change of the cluster while it offers the pods to other processes', async () => {
     const body = { metadata: { name: 'late' } };
     const call = clientOf(0).call({ method: 'POST', path: '/api/v1/namespaces/games/pods', body });
-    expect((await rejectionOf(ApiUnreachable, call)).message).toBe(
+    expect((await rejectionOf(ClusterUnreachable, call)).message).toBe(
       'another process may have the pods of the cluster by now',
     );
   });
@@ -130,7 +132,7 @@ describe('kubernetes: the process with the lease of the pods', () => {
     };
     const first = await create('one', Number.POSITIVE_INFINITY);
     const second = await create('two', 500);
-    await rejectionOf(ApiUnreachable, second.calling);
+    await rejectionOf(ClusterUnreachable, second.calling);
     // The deadline that every call has would have ended the first one before.
     first.answer();
     expect((await first.calling).status).toBe(201);

@@ -40,7 +40,7 @@ function podOf({ disk_max, build_bytes = 0, ports = {} }: PodFacts): PodManifest
         memory: 64,
       },
     },
-    { machine_id: crypto.randomUUID(), image: 'muster:1', disk_max },
+    { machine_id: crypto.randomUUID(), own_image: 'muster:1', disk_max },
   );
 }
 

@@ -33,7 +33,7 @@ describe('kubernetes: the port for pods', () => {
     await Bun.write(join(directory, 'empty'), '');
     await chmod(join(directory, 'run.sh'), 0o755);
     const openBuild = async (id: string) => (id === 'one' ? packed.packOf(directory) : undefined);
-    port = openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild });
+    port = openPodPort({ pods_host: '127.0.0.1', port: 0, key: 'a key', openBuild });
     port.serve(listener);
   });
   afterAll(async () => {
@@ -87,7 +87,7 @@ describe('kubernetes: the port for pods', () => {
 
   /** Opens another port, which is closed after the test. */
   const openOther = (options: Pick<PodPortOptions, 'openBuild'> & Partial<PodPortOptions>) =>
-    openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', ...options });
+    openPodPort({ pods_host: '127.0.0.1', port: 0, key: 'a key', ...options });
   const ask = (other: PodPort, server_id: string, signal?: AbortSignal) => {
     const { build, token } = other.addressOf(server_id);
     return fetch(build, { ...bearer(token), ...(signal && { signal }) });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test';
-import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ClusterClient } from '../../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { openCredentials } from '../../../../src/features/servers/runtimes/kubernetes/credentials.ts';
 import type { PodConnection } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import { IMAGE_ANNOTATION, nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
@@ -99,7 +99,7 @@ describe("kubernetes: the copy of a cluster's pods", () => {
     });
     const url = `http://127.0.0.1:${server.port}`;
     const pods = new Pods({
-      client: new ApiClient({ namespace: 'games', access: () => ({ url, token: undefined, tls: {} }) }),
+      client: new ClusterClient({ namespace: 'games', access: () => ({ url, token: undefined, tls: {} }) }),
       namespace: 'games',
       selector: 'a=b',
       onChange() {},
@@ -221,7 +221,7 @@ describe('kubernetes: a pod of a cluster that several processes change', () => {
   });
 
   function openPods(): Pods {
-    const client = new ApiClient(openCredentials(api.kubeconfig));
+    const client = new ClusterClient(openCredentials(api.kubeconfig));
     const quiet = { onChange() {}, onLost() {}, signal: stopping.signal };
     return new Pods({ client, namespace: 'games', selector: 'a=b', ...quiet });
   }

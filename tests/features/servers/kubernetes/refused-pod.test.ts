@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { ApiClient } from '../../../../src/features/servers/runtimes/kubernetes/api-client.ts';
+import { ClusterClient } from '../../../../src/features/servers/runtimes/kubernetes/cluster-client.ts';
 import { openKubernetesRuntime } from '../../../../src/features/servers/runtimes/kubernetes/kubernetes-runtime.ts';
 import { createPackedBuilds } from '../../../../src/features/servers/runtimes/kubernetes/packed-builds.ts';
 import { openPodPort } from '../../../../src/features/servers/runtimes/kubernetes/pod-port.ts';
@@ -33,11 +33,11 @@ test('kubernetes: a refused pod says why, and not the name of its image, which h
   const openBuild = async () => undefined;
   const runtime = opened.use(
     await openKubernetesRuntime({
-      client: new ApiClient({ namespace: 'games', access }),
+      client: new ClusterClient({ namespace: 'games', access }),
       namespace: 'games',
       machine_id: crypto.randomUUID(),
-      image: 'muster:1',
-      pod_port: opened.use(openPodPort({ host: '127.0.0.1', port: 0, key: 'a key', openBuild })),
+      own_image: 'muster:1',
+      pod_port: opened.use(openPodPort({ pods_host: '127.0.0.1', port: 0, key: 'a key', openBuild })),
       images: undefined,
       builds: createPackedBuilds(),
       has_agones: false,

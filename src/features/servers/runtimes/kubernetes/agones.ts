@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { makeGameServer } from './agones-manifest.ts';
-import { type ApiClient, ApiRefusal, type ApiRequest, ApiUnreachable } from './api-client.ts';
+import { type ClusterClient, ClusterRefusal, type ClusterRequest, ClusterUnreachable } from './cluster-client.ts';
 import { LABELS, type PodManifest } from './pod-manifest.ts';
 import type { PodObservation } from './pod-observation.ts';
 
@@ -25,7 +25,7 @@ export class Agones {
   readonly #path: string;
 
   constructor(
-    private readonly client: ApiClient,
+    private readonly client: ClusterClient,
     namespace: string,
   ) {
     this.#path = `/apis/agones.dev/v1/namespaces/${namespace}/gameservers`;
@@ -41,13 +41,13 @@ export class Agones {
       expected,
     });
     if (status === NOT_FOUND) {
-      throw new ApiRefusal(
+      throw new ClusterRefusal(
         status,
         'Agones is not installed in the cluster: tell the operator to install it, or to turn MUSTER_KUBERNETES_AGONES off',
       );
     }
     if (status === CONFLICT && !(await this.#read(pod.metadata.name))) {
-      throw new ApiUnreachable('Agones is still removing an earlier GameServer of this name');
+      throw new ClusterUnreachable('Agones is still removing an earlier GameServer of this name');
     }
   }
 
@@ -66,7 +66,7 @@ export class Agones {
 
   /** Returns a GameServer; undefined if there is none, or if it is being removed. */
   async #read(name: string): Promise<Static<typeof GameServer> | undefined> {
-    const request: ApiRequest = { method: 'GET', path: `${this.#path}/${name}` };
+    const request: ClusterRequest = { method: 'GET', path: `${this.#path}/${name}` };
     const game_server = await this.client.read(GameServer, request).catch(ignoreAbsence);
     return game_server?.metadata.deletionTimestamp === undefined ? game_server : undefined;
   }
@@ -77,7 +77,7 @@ export class Agones {
     let next: string | undefined = '';
     while (next !== undefined) {
       const query = { labelSelector: selector, limit: LIST_PAGE, ...(next !== '' && { continue: next }) };
-      const request: ApiRequest = { method: 'GET', path: this.#path, query };
+      const request: ClusterRequest = { method: 'GET', path: this.#path, query };
       const page = await this.client.read(GameServerList, request).catch(ignoreAbsence);
       server_ids.push(...(page?.items ?? []).flatMap(({ metadata }) => metadata.labels?.[LABELS.server] ?? []));
       next = page?.metadata.continue || undefined;
@@ -87,7 +87,7 @@ export class Agones {
 
   /** Removes a GameServer, if the cluster allows it. Agones then deletes its pod, if Muster has not done so. */
   async remove(name: string): Promise<void> {
-    const request: ApiRequest = { method: 'DELETE', path: `${this.#path}/${name}`, expected: [NOT_FOUND] };
+    const request: ClusterRequest = { method: 'DELETE', path: `${this.#path}/${name}`, expected: [NOT_FOUND] };
     await this.client.call(request).catch(ignoreRefusal);
   }
 }
@@ -96,9 +96,9 @@ export class Agones {
 const FAILED_STATES: ReadonlySet<string | undefined> = new Set(['Error', 'Unhealthy', 'Shutdown']);
 
 function ignoreRefusal(error: unknown): undefined {
-  if (!(error instanceof ApiRefusal)) throw error;
+  if (!(error instanceof ClusterRefusal)) throw error;
 }
 
 function ignoreAbsence(error: unknown): undefined {
-  if (!(error instanceof ApiRefusal && error.status === NOT_FOUND)) throw error;
+  if (!(error instanceof ClusterRefusal && error.status === NOT_FOUND)) throw error;
 }

@@ -5,8 +5,8 @@ import type { Events } from '../../../../platform/events.ts';
 import { toUrlHost } from '../../../../platform/networks.ts';
 import type { UnpackedBuild } from '../../../builds/builds.ts';
 import type { DiskUse, Runtime } from '../runtime.ts';
-import { ApiClient, ApiRefusal } from './api-client.ts';
 import { BuildReads } from './build-reads.ts';
+import { ClusterClient, ClusterRefusal } from './cluster-client.ts';
 import { ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { openCredentials } from './credentials.ts';
 import { ImageRegistry } from './image-registry.ts';
@@ -22,15 +22,15 @@ export interface KubernetesSettings {
   /** Undefined for the namespace of the credentials. */
   namespace: string | undefined;
   /** Muster's own image. */
-  image: string;
+  own_image: string;
   /** The address at which pods reach the processes that share the cluster. */
-  host: string;
+  pods_host: string;
   /** The port at which pods reach these processes. */
   port: number;
   /** The address at which this process listens for pods; undefined for all. */
-  hostname: string | undefined;
+  listen_address: string | undefined;
   /** The name by which nodes reach Muster as a registry of images; undefined if they cannot. */
-  registry: string | undefined;
+  registry_host: string | undefined;
   /** Whether Agones makes the pods. */
   has_agones: boolean;
 }
@@ -74,7 +74,7 @@ interface ClusterRuntimeOptions {
 /** The port of this process for pods. Any process has the builds; one at a time has the pods. */
 export interface ClusterPort extends AsyncDisposable {
   /** Opens the runtime of the pods of a machine, as long as this process has them. Disposing of it leaves the pods. */
-  openRuntime(machine: ClusterRuntimeOptions): Promise<Runtime & AsyncDisposable>;
+  openRuntime(options: ClusterRuntimeOptions): Promise<Runtime & AsyncDisposable>;
   /** Answers the requests of nodes for images; returns undefined for others. Undefined if nodes cannot pull images. */
   answerNodes: AnswerNodes | undefined;
   /** Returns how many builds and layers pods and nodes read from this process, and how many they may. */
@@ -93,7 +93,7 @@ const Namespace = Type.Object({ metadata: Type.Object({ uid: Type.String() }) })
 
 /** Reads the credentials of a cluster. Throws StartError. The cluster need not answer yet. */
 export function openKubernetes({ settings, directory, disk_max, api_url, events }: KubernetesOptions): Cluster {
-  const { kubeconfig, host, port, hostname, image, registry: registry_host, has_agones } = settings;
+  const { kubeconfig, pods_host, port, listen_address, own_image, registry_host, has_agones } = settings;
   const credentials = openCredentials(kubeconfig);
   const namespace = settings.namespace ?? credentials.namespace;
   if (namespace === undefined) {
@@ -102,7 +102,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     );
   }
   const url = new URL(api_url);
-  url.hostname = toUrlHost(host);
+  url.hostname = toUrlHost(pods_host);
 
   /** Returns how nodes pull images from this process; undefined if they cannot. */
   function openImages({ key, findBuildInUse }: ClusterPortOptions, reads: BuildReads) {
@@ -131,11 +131,11 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
     async readId(signal) {
       const request = { method: 'GET', path: `/api/v1/namespaces/${namespace}`, signal } as const;
       try {
-        return (await new ApiClient(credentials).read(Namespace, request)).metadata.uid;
+        return (await new ClusterClient(credentials).read(Namespace, request)).metadata.uid;
       } catch (cause) {
-        if (!(cause instanceof ApiRefusal && cause.status === FORBIDDEN)) throw cause;
+        if (!(cause instanceof ClusterRefusal && cause.status === FORBIDDEN)) throw cause;
         const advice = 'allow Muster to get its namespace (docs/kubernetes.md, Rights)';
-        throw new ApiRefusal(FORBIDDEN, `${cause.message}: ${advice}`);
+        throw new ClusterRefusal(FORBIDDEN, `${cause.message}: ${advice}`);
       }
     },
     openPort(options) {
@@ -144,9 +144,9 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
       const builds = createPackedBuilds(reads);
       const image_parts = openImages(options, reads);
       const pod_port = openPodPort({
-        host,
+        pods_host,
         port,
-        hostname,
+        listen_address,
         key,
         registry: image_parts?.registry,
         async openBuild(server_id) {
@@ -161,7 +161,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
         countReads: () => reads.count(),
         openRuntime: ({ machine_id, lease, signal }) =>
           openKubernetesRuntime({
-            client: new ApiClient(credentials, lease),
+            client: new ClusterClient(credentials, lease),
             namespace,
             pod_port,
             builds,
@@ -170,7 +170,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
             signal,
             has_agones,
             machine_id,
-            image,
+            own_image,
             disk_max,
             api_url,
             api_url_for_pods: url.origin,

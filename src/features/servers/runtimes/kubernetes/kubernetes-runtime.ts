@@ -16,7 +16,7 @@ import {
   type UsageReading,
 } from '../runtime.ts';
 import { Agones } from './agones.ts';
-import { type ApiClient, ApiRefusal, ApiUnreachable, type CallLimits } from './api-client.ts';
+import { type CallLimits, type ClusterClient, ClusterRefusal, ClusterUnreachable } from './cluster-client.ts';
 import { type ClusterImages, IMAGE_KINDS, isImage } from './cluster-images.ts';
 import { createNodeAddresses } from './node-addresses.ts';
 import type { PackedBuilds } from './packed-builds.ts';
@@ -46,7 +46,7 @@ const ACCEPTED = 'its pod is being created';
 const NODE_LOST = { ...UNKNOWN_END, reason: 'its node was lost', is_disruption: true } as const;
 
 export interface KubernetesRuntimeOptions extends PodOptions {
-  client: ApiClient;
+  client: ClusterClient;
   namespace: string;
   pod_port: PodPort;
   /** How nodes pull the images of builds; undefined if they cannot. */
@@ -100,13 +100,13 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     const seen = await states.observe({ server_id, identity: undefined });
     if (seen.is === 'running' || seen.is === 'pending') return seen;
     try {
-      if (seen.is === 'unreachable') throw new ApiUnreachable('the node of its earlier pod does not answer');
+      if (seen.is === 'unreachable') throw new ClusterUnreachable('the node of its earlier pod does not answer');
       if (seen.is === 'ended') await removePod(server_id);
       await createPod(order);
     } catch (cause) {
-      if (cause instanceof ApiUnreachable) throw new ServiceError('SERVERS_CLUSTER_UNAVAILABLE', {}, { cause });
+      if (cause instanceof ClusterUnreachable) throw new ServiceError('SERVERS_CLUSTER_UNAVAILABLE', {}, { cause });
       states.setEnd(server_id, UNKNOWN_END);
-      if (!(cause instanceof ApiRefusal)) throw cause;
+      if (!(cause instanceof ClusterRefusal)) throw cause;
       const error = `the cluster refused its pod: ${hideImageNames(cause.message)}`;
       throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error }, { cause });
     }
@@ -125,9 +125,9 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
     if (await pods.create(manifest)) return;
     // An earlier call created it, and its answer was lost.
     const pod = await pods.read(nameOf(server_id));
-    if (!pod) throw new ApiUnreachable('the cluster changes its quotas, or removes an earlier pod');
+    if (!pod) throw new ClusterUnreachable('the cluster changes its quotas, or removes an earlier pod');
     if (pod.metadata.labels?.[LABELS.machine] !== machine_id) {
-      throw new ApiRefusal(
+      throw new ClusterRefusal(
         409,
         `another Muster has a pod with the name ${nameOf(server_id)}: tell the operator to give each Muster a namespace of its own`,
       );
@@ -299,5 +299,5 @@ export function kindsOfPods({ has_images }: { has_images: boolean }): Runtime['k
 
 /** Ignores a pod or an API server that does not answer: the caller's next attempt covers it. */
 function ignoreUnreachable(error: unknown): undefined {
-  if (!(error instanceof ApiUnreachable || error instanceof PodUnreachable)) throw error;
+  if (!(error instanceof ClusterUnreachable || error instanceof PodUnreachable)) throw error;
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type ApiClient, ApiRefusal } from './api-client.ts';
+import { type ClusterClient, ClusterRefusal } from './cluster-client.ts';
 import { Node } from './pod-shapes.ts';
 
 const NODES_MAX = 10_000;
@@ -9,7 +9,7 @@ const READ_AGAIN_AFTER_MS = 60_000;
 export type ReadNodeAddress = (node: string) => Promise<string | undefined>;
 
 /** Creates the lookup of the addresses at which players reach nodes. */
-export function createNodeAddresses(client: ApiClient): ReadNodeAddress {
+export function createNodeAddresses(client: ClusterClient): ReadNodeAddress {
   const known = new LRUCache<string, { address: string | undefined; read_at: number }>({ max: NODES_MAX });
 
   async function read(node: string): Promise<string | undefined> {
@@ -18,7 +18,7 @@ export function createNodeAddresses(client: ApiClient): ReadNodeAddress {
       const { status } = await client.read(Node, request);
       return status?.addresses?.find(({ type }) => type === 'ExternalIP')?.address;
     } catch (cause) {
-      if (cause instanceof ApiRefusal) return undefined;
+      if (cause instanceof ClusterRefusal) return undefined;
       throw cause;
     }
   }

@@ -31,7 +31,7 @@ export const selectorOf = (...machine_ids: string[]) => `${LABELS.machine} in ($
 export interface PodOptions {
   machine_id: string;
   /** Muster's own image. */
-  image: string;
+  own_image: string;
   /** The most that a server may have on the disk; undefined for no limit. */
   disk_max: DiskUse | undefined;
 }
@@ -50,7 +50,7 @@ interface PodContents {
 }
 
 /** Returns the manifest of a server's pod. Throws an error for a server that no pod can run. */
-export function makePod({ order, files, server }: PodContents, { machine_id, image, disk_max }: PodOptions) {
+export function makePod({ order, files, server }: PodContents, { machine_id, own_image, disk_max }: PodOptions) {
   const { server_id, resources, ports } = order;
   if (Object.values(ports).some(({ port_range }) => port_range !== undefined)) {
     throw refusal('a pod of the cluster has no port ranges; give the server single ports');
@@ -117,7 +117,7 @@ export function makePod({ order, files, server }: PodContents, { machine_id, ima
           ? [
               {
                 ...container,
-                image,
+                image: own_image,
                 name: CONTAINERS.build,
                 args: [POD_COMMANDS.build],
                 env: [{ name: ORDER_VARIABLE, value: encodeOrder(files.order) }],
@@ -131,7 +131,7 @@ export function makePod({ order, files, server }: PodContents, { machine_id, ima
         {
           ...container,
           name: CONTAINERS.server,
-          ...(files.kind === 'fetched' ? { image } : { image: files.image, command: [POD_EXECUTABLE.file] }),
+          ...(files.kind === 'fetched' ? { image: own_image } : { image: files.image, command: [POD_EXECUTABLE.file] }),
           args: [POD_COMMANDS.server],
           env: [
             { name: ORDER_VARIABLE, value: encoded },

@@ -21,7 +21,7 @@ export type BuildOrder = Static<typeof BuildOrder>;
 
 /** What the first process of a server needs. */
 export const ServerOrder = Type.Object({
-  /** The address of the socket to the machine that started the pod. */
+  /** The address of the socket to the holder: the process of Muster that has the pods. */
   url: Type.String(),
   token: Type.String(),
   /** How the program is started: by a shell, by Muster's executable, or as a program of an image. */
@@ -94,7 +94,7 @@ const parser =
   <Shape extends typeof FromPod | typeof ToPod>(shape: Shape) =>
   (text: string): Static<Shape> => {
     const value = readShape(shape, JSON.parse(text));
-    if (value === undefined) throw new Error('a message between a pod and its machine has an unknown shape');
+    if (value === undefined) throw new Error('a message between a pod and Muster has an unknown shape');
     return value;
   };
 export const readFromPod = parser(FromPod);

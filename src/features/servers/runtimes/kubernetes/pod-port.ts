@@ -25,10 +25,10 @@ const BUILD_IDLE_SECONDS = 120;
 
 export interface PodPortOptions {
   /** The address at which pods reach this process, or any of those that share a cluster. */
-  host: string;
+  pods_host: string;
   port: number;
   /** Where to listen, by default at all addresses. */
-  hostname?: string | undefined;
+  listen_address?: string | undefined;
   /** The key of the pods' tokens. A token is valid for one server. */
   key: string;
   /** What nodes pull images from, if they can. */
@@ -71,7 +71,7 @@ interface PodSocketData {
 
 /** Opens the port for pods. Throws StartError if it is in use. */
 export function openPodPort(options: PodPortOptions): PodPort {
-  const { host, port, hostname, key, registry, openBuild, onFailed, open_within_ms } = options;
+  const { pods_host, port, listen_address, key, registry, openBuild, onFailed, open_within_ms } = options;
   const { reads = new BuildReads() } = options;
   const connections = new Map<string, PodConnection>();
   /** The ids of the servers whose pods are downloading a build. */
@@ -118,49 +118,52 @@ export function openPodPort(options: PodPortOptions): PodPort {
     return unavailable(opening.is === 'open' ? 'too many builds are being read' : NO_BUILD[opening.is]);
   }
 
-  const port_server = listen({
-    hostname: hostname ?? (host.includes(':') ? '::' : '0.0.0.0'),
-    port,
-    fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
-    maxRequestBodySize: BODY_BYTES_MAX,
-    development: false,
-    error: () => new Response('the request failed\n', { status: 500 }),
-    websocket: {
-      maxPayloadLength: MESSAGE_BYTES_MAX,
-      idleTimeout: IDLE_SECONDS,
-      perMessageDeflate: false,
-      open(socket) {
-        const { server_id } = socket.data;
-        if (!listener?.mayAct()) return socket.close();
-        const connection = new PodConnection(socket);
-        // This process may not have noticed yet that the earlier connection has ended.
-        connections.get(server_id)?.close();
-        socket.data.connection = connection;
-        connections.set(server_id, connection);
-        listener?.onChange();
+  const address = { host: listen_address ?? (pods_host.includes(':') ? '::' : '0.0.0.0'), port };
+  const serve = () =>
+    Bun.serve<PodSocketData>({
+      hostname: address.host,
+      port,
+      fetch: (request, server) => registry?.answer(request, server) ?? answer(request, server),
+      maxRequestBodySize: BODY_BYTES_MAX,
+      development: false,
+      error: () => new Response('the request failed\n', { status: 500 }),
+      websocket: {
+        maxPayloadLength: MESSAGE_BYTES_MAX,
+        idleTimeout: IDLE_SECONDS,
+        perMessageDeflate: false,
+        open(socket) {
+          const { server_id } = socket.data;
+          if (!listener?.mayAct()) return socket.close();
+          const connection = new PodConnection(socket);
+          // This process may not have noticed yet that the earlier connection has ended.
+          connections.get(server_id)?.close();
+          socket.data.connection = connection;
+          connections.set(server_id, connection);
+          listener?.onChange();
+        },
+        message(socket, text) {
+          try {
+            if (socket.data.connection?.receive(String(text))) listener?.onChange();
+          } catch {
+            socket.data.connection?.fail();
+          }
+        },
+        close({ data }) {
+          noteSocketEnd(data);
+          const { server_id, connection } = data;
+          connection?.rejectCalls();
+          if (connections.get(server_id) === connection) connections.delete(server_id);
+          // Its pod may connect again in the next period. Meanwhile its server can be killed without it.
+          if (connection?.has_failed) connection_counts.set(server_id, CONNECTIONS_MAX);
+          listener?.onChange();
+        },
       },
-      message(socket, text) {
-        try {
-          if (socket.data.connection?.receive(String(text))) listener?.onChange();
-        } catch {
-          socket.data.connection?.fail();
-        }
-      },
-      close({ data }) {
-        noteSocketEnd(data);
-        const { server_id, connection } = data;
-        connection?.rejectCalls();
-        if (connections.get(server_id) === connection) connections.delete(server_id);
-        // Its pod may connect again in the next period. Meanwhile its server can be killed without it.
-        if (connection?.has_failed) connection_counts.set(server_id, CONNECTIONS_MAX);
-        listener?.onChange();
-      },
-    },
-  });
+    });
+  const port_server = listen(address, serve);
 
   return {
     addressOf(server_id) {
-      const place = `${toUrlHost(host)}:${port_server.port}/pods/${server_id}`;
+      const place = `${toUrlHost(pods_host)}:${port_server.port}/pods/${server_id}`;
       return { socket: `ws://${place}/socket`, build: `http://${place}/build`, token: tokenOf(server_id) };
     },
     connectionOf(server_id) {
@@ -187,11 +190,10 @@ const NO_BUILD = {
 } as const;
 const unavailable = (message: string) => new Response(`${message}\n`, { status: 503 });
 
-function listen(options: Bun.Serve.Options<PodSocketData>): Server<PodSocketData> {
+function listen(address: { host: string; port: number }, serve: () => Server<PodSocketData>): Server<PodSocketData> {
   try {
-    return Bun.serve<PodSocketData>(options);
+    return serve();
   } catch (cause) {
-    const { hostname: host, port } = options as { hostname: string; port: number };
-    throw new StartError(describeListenFailure(cause, { host, port }, 'MUSTER_KUBERNETES_PORT'), { cause });
+    throw new StartError(describeListenFailure(cause, address, 'MUSTER_KUBERNETES_PORT'), { cause });
   }
 }

@@ -1,6 +1,6 @@
 import { type Observation, type ServerHandle, UNKNOWN_END } from '../runtime.ts';
 import type { Agones } from './agones.ts';
-import { ApiUnreachable } from './api-client.ts';
+import { ClusterUnreachable } from './cluster-client.ts';
 import type { ReadNodeAddress } from './node-addresses.ts';
 import { nameOf } from './pod-manifest.ts';
 import { findOutsideCause, observePod, type PodObservation } from './pod-observation.ts';
@@ -98,7 +98,7 @@ export class ServerStates {
       if (seen?.is === 'pending') return this.#judgePending(server_id, seen);
       return seen ?? { is: 'absent' };
     } catch (cause) {
-      if (!(cause instanceof ApiUnreachable)) throw cause;
+      if (!(cause instanceof ClusterUnreachable)) throw cause;
       return { is: 'unreachable', for_ms: 0 };
     }
   }
@@ -132,7 +132,7 @@ export class ServerStates {
       const host = (await this.options.addressOfNode(spec?.nodeName ?? '')) ?? status?.hostIP;
       if (host !== undefined) return { is: 'running', identity, host };
     } catch (cause) {
-      if (!(cause instanceof ApiUnreachable)) throw cause;
+      if (!(cause instanceof ClusterUnreachable)) throw cause;
     }
     return { is: 'pending', identity, reason: 'the address of its node is being read' };
   }

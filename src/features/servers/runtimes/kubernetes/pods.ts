@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Static } from '@sinclair/typebox';
-import { type ApiClient, ApiRefusal, type ApiRequest, ApiUnreachable } from './api-client.ts';
+import { type ClusterClient, ClusterRefusal, type ClusterRequest, ClusterUnreachable } from './cluster-client.ts';
 import { Pod, PodEvent, PodList } from './pod-shapes.ts';
 
 const LIST_PAGE = '500';
@@ -11,7 +11,7 @@ const WATCH_MIN_MS = 1_000;
 const [NOT_FOUND, CONFLICT, GONE] = [404, 409, 410];
 
 interface PodsOptions {
-  client: ApiClient;
+  client: ClusterClient;
   namespace: string;
   /** Selects the pods of this machine. */
   selector: string;
@@ -53,7 +53,7 @@ export class Pods {
       this.#put(await this.options.client.read(Pod, { method: 'POST', path: this.#path, body: manifest }));
       return true;
     } catch (cause) {
-      if (cause instanceof ApiRefusal && cause.status === CONFLICT) return false;
+      if (cause instanceof ClusterRefusal && cause.status === CONFLICT) return false;
       throw cause;
     }
   }
@@ -65,7 +65,7 @@ export class Pods {
       this.#put(pod);
       return pod;
     } catch (cause) {
-      if (cause instanceof ApiRefusal && cause.status === NOT_FOUND) return undefined;
+      if (cause instanceof ClusterRefusal && cause.status === NOT_FOUND) return undefined;
       throw cause;
     }
   }
@@ -92,7 +92,7 @@ export class Pods {
   }
 
   /** Changes a pod. Does nothing if it is gone, or if its uid is another one, which is a conflict. */
-  async #change(request: ApiRequest): Promise<void> {
+  async #change(request: ClusterRequest): Promise<void> {
     await this.options.client.call({ ...request, expected: [NOT_FOUND, CONFLICT] });
   }
 
@@ -120,7 +120,7 @@ export class Pods {
         failures = has_worked ? 0 : failures + 1;
         version = undefined;
         if (failures === 0) is_reported = false;
-        const is_forgotten = cause instanceof ApiRefusal && cause.status === GONE;
+        const is_forgotten = cause instanceof ClusterRefusal && cause.status === GONE;
         if (failures > 0 && !is_forgotten && !is_reported) {
           is_reported = true;
           onLost(cause);
@@ -175,7 +175,8 @@ export class Pods {
     const begun = performance.now();
     let version = from;
     for await (const event of client.watch(PodEvent, { path: this.#path, query }, { signal, onBegin })) {
-      if (event.type === 'ERROR') throw new ApiRefusal(event.object.code ?? 0, event.object.message ?? 'unknown error');
+      if (event.type === 'ERROR')
+        throw new ClusterRefusal(event.object.code ?? 0, event.object.message ?? 'unknown error');
       version = event.object.metadata.resourceVersion;
       this.#version = Number(version);
       if (event.type === 'BOOKMARK') continue;
@@ -186,7 +187,7 @@ export class Pods {
       onChange();
     }
     if (version === from && performance.now() - begun < WATCH_MIN_MS) {
-      throw new ApiUnreachable('the API server of the cluster ends watches at once');
+      throw new ClusterUnreachable('the API server of the cluster ends watches at once');
     }
     return version;
   }

@@ -1,19 +1,19 @@
 import { readCgroupUsage } from '../../../../../platform/system/cgroups.ts';
 import { createOutputFiles } from '../../output/output-files.ts';
 import type { Call, Piece, ServerOrder } from '../pod-messages.ts';
-import { MachineConnection } from './machine-connection.ts';
+import { HolderConnection } from './holder-connection.ts';
 import { OWN_GROUPS, outputOf, readSizes, ServerProgram } from './server-program.ts';
 
 /** How often the size of the output is reported. */
 const STATE_EVERY_MS = 100;
 const REMOVE_ENDED_EVERY_MS = 5_000;
-/** Time for the machine to read the last output. Then the container ends, so that a lost machine keeps no room. */
+/** Time for the holder to read the last output. Then the container ends, so that a lost holder keeps no room. */
 const UNREAD_MAX_MS = 3_600_000;
 /** Time for the last answer to be sent. */
 const LAST_ANSWER_MS = 50;
 
 /**
- * Runs the program of a server as the first process of its container: passes signals on, keeps its output until the machine
+ * Runs the program of a server as the first process of its container: passes signals on, keeps its output until the holder
  * has read it, and reports how it ended. Returns the exit code of the container.
  */
 export async function runFirstProcess(order: ServerOrder): Promise<number> {
@@ -30,7 +30,7 @@ export async function runFirstProcess(order: ServerOrder): Promise<number> {
     return { bytes: Buffer.from(bytes).toString('base64'), start, skipped_bytes, has_more, written: [...written] };
   }
 
-  const connection = new MachineConnection({
+  const connection = new HolderConnection({
     order,
     readState: () => ({ sizes: readSizes(), end: program.end }),
     async perform(call) {

@@ -14,7 +14,7 @@ const MESSAGE_CHARACTERS_MAX = 500;
 
 const Refused = Type.Object({ message: Type.String(), reason: Type.Optional(Type.String()) });
 
-export interface ApiRequest {
+export interface ClusterRequest {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
   query?: Record<string, string>;
@@ -34,10 +34,10 @@ export interface CallLimits {
 }
 
 /** The API server did not answer, or could not do its work. */
-export class ApiUnreachable extends Error {}
+export class ClusterUnreachable extends Error {}
 
 /** The API server refused a call. */
-export class ApiRefusal extends Error {
+export class ClusterRefusal extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -47,20 +47,20 @@ export class ApiRefusal extends Error {
 }
 
 /** The API server of a cluster. Every call has a deadline. */
-export class ApiClient {
+export class ClusterClient {
   /** `limits`: by default no other process changes the cluster. */
   constructor(
     private readonly credentials: Credentials,
     private readonly limits?: CallLimits,
   ) {}
 
-  /** Calls the API server. Throws ApiUnreachable or ApiRefusal. */
-  async call(request: ApiRequest): Promise<{ status: number; text: string }> {
+  /** Calls the API server. Throws ClusterUnreachable or ClusterRefusal. */
+  async call(request: ClusterRequest): Promise<{ status: number; text: string }> {
     const { method, signal } = request;
     const limits = method === 'GET' ? undefined : this.limits;
     const left_ms = limits?.timeLeft() ?? CALL_TIMEOUT_MS;
     if (limits?.mayAct() === false || left_ms <= 0) {
-      throw new ApiUnreachable('another process may have the pods of the cluster by now');
+      throw new ClusterUnreachable('another process may have the pods of the cluster by now');
     }
     const deadline = AbortSignal.timeout(Math.min(CALL_TIMEOUT_MS, left_ms));
     let answer: { status: number; text: string };
@@ -75,7 +75,7 @@ export class ApiClient {
   }
 
   /** Calls the API server, and returns its answer in the given shape. */
-  async read<Shape extends TSchema>(shape: Shape, request: ApiRequest): Promise<Static<Shape>> {
+  async read<Shape extends TSchema>(shape: Shape, request: ClusterRequest): Promise<Static<Shape>> {
     const { text } = await this.call(request);
     return parseAs(shape, text);
   }
@@ -86,7 +86,7 @@ export class ApiClient {
    */
   async *watch<Shape extends TSchema>(
     shape: Shape,
-    { path, query }: Required<Pick<ApiRequest, 'path' | 'query'>>,
+    { path, query }: Required<Pick<ClusterRequest, 'path' | 'query'>>,
     { signal, onBegin = () => {} }: { signal: AbortSignal; onBegin?: () => void },
   ) {
     const deadline = AbortSignal.timeout(WATCH_SECONDS * 1_000 + WATCH_GRACE_MS);
@@ -104,11 +104,11 @@ export class ApiClient {
         for (const line of lines) yield parseAs(shape, line);
       }
     } catch (cause) {
-      throw cause instanceof ApiRefusal || cause instanceof ApiUnreachable ? cause : unreachable(cause);
+      throw cause instanceof ClusterRefusal || cause instanceof ClusterUnreachable ? cause : unreachable(cause);
     }
   }
 
-  #fetch({ method, path, query = {}, body }: ApiRequest, signal: AbortSignal): Promise<Response> {
+  #fetch({ method, path, query = {}, body }: ClusterRequest, signal: AbortSignal): Promise<Response> {
     const { url, token, tls } = this.credentials.access();
     const type = method === 'PATCH' ? 'application/strategic-merge-patch+json' : 'application/json';
     return fetch(`${url}${path}?${new URLSearchParams(query)}`, {
@@ -132,13 +132,13 @@ function parseAs<Shape extends TSchema>(shape: Shape, text: string): Static<Shap
   return value;
 }
 
-function unreachable(cause: unknown): ApiUnreachable {
+function unreachable(cause: unknown): ClusterUnreachable {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ApiUnreachable(`the API server of the cluster cannot be used now: ${reason}`, { cause });
+  return new ClusterUnreachable(`the API server of the cluster cannot be used now: ${reason}`, { cause });
 }
 
 /** Returns the refusal of a call. Overload and faults of the API server are temporary, so they count as unreachable. */
-function refusalOf({ status, text }: { status: number; text: string }): ApiRefusal | ApiUnreachable {
+function refusalOf({ status, text }: { status: number; text: string }): ClusterRefusal | ClusterUnreachable {
   let message = text;
   try {
     const value: unknown = JSON.parse(text);
@@ -148,5 +148,5 @@ function refusalOf({ status, text }: { status: number; text: string }): ApiRefus
   }
   const sentence = message.trim().slice(0, MESSAGE_CHARACTERS_MAX);
   if (status === 429 || status >= 500) return unreachable(new Error(sentence));
-  return new ApiRefusal(status, sentence);
+  return new ClusterRefusal(status, sentence);
 }

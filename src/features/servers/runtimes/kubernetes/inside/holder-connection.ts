@@ -11,7 +11,7 @@ const SILENT_MAX_MS = 15_000;
 
 interface ConnectionOptions {
   order: Pick<ServerOrder, 'url' | 'token'>;
-  /** Performs a call of the machine. */
+  /** Performs a call of the holder. */
   perform(call: Call): Promise<unknown>;
   /** Returns the state, which is sent after each change. */
   readState(): object;
@@ -23,7 +23,7 @@ type PingingSocket = WebSocket & Record<'ping' | 'terminate', () => void>;
 /**
  * The connection of a pod to the process that has it. Reconnects after that process restarts, or another takes over.
  */
-export class MachineConnection {
+export class HolderConnection {
   #socket: WebSocket | undefined;
   #sent = '';
 
@@ -38,7 +38,7 @@ export class MachineConnection {
     }
   }
 
-  /** Sends the state unless the machine has it. */
+  /** Sends the state unless the holder has it. */
   sendState(): void {
     if (this.#socket?.readyState !== WebSocket.OPEN) return;
     const state = JSON.stringify({ state: this.options.readState() });
@@ -87,7 +87,7 @@ export class MachineConnection {
     try {
       const { call, ...rest } = readToPod(text);
       const result = await this.options.perform(rest);
-      // The machine knows the end of the program before it knows that it was killed.
+      // The holder knows the end of the program before it knows that it was killed.
       this.sendState();
       socket.send(JSON.stringify({ answer: call, result }));
     } catch (cause) {
