@@ -26,7 +26,7 @@ import { openNamespaces } from './features/namespaces/feature.ts';
 import type { Namespaces } from './features/namespaces/namespaces.ts';
 import { openOperator } from './features/operator/feature.ts';
 import { openRetention } from './features/retention/feature.ts';
-import { freePortOfServers } from './features/servers/eviction.ts';
+import { evictFromPort } from './features/servers/eviction.ts';
 import { type ClusterControl, openServers } from './features/servers/feature.ts';
 import type { Servers } from './features/servers/servers.ts';
 import { openShares } from './features/shares/feature.ts';
@@ -73,8 +73,8 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
     return feature.api;
   };
   const context = { config, local_parts, add, opened };
-  const freePort = (port: number) =>
-    freePortOfServers({ events, runtime, records: { database, clock, machine: data } }, port);
+  const endServersOnPort = (port: number) =>
+    evictFromPort({ events, runtime, records: { database, clock, machine: data } }, port);
 
   const with_games = await openGameFeatures(context, shareBase(config, { base, storage, local_parts }), {
     buildsInUse: () => servers.buildsOn([data.node_id, machines.clusterId()].filter((one) => one !== undefined)),
@@ -86,7 +86,7 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
   });
   const shares: Shares = with_sites.shares;
   const with_servers = await openServerFeatures(context, with_sites, {
-    freePort,
+    endServersOnPort,
     signal,
     countLobbies: () => lobbies.countByMachine(),
   });
@@ -109,7 +109,7 @@ export async function openFeatures(config: Config, { base, storage, local_parts,
     bootstrap,
     hub,
     operator,
-    freePort,
+    endServersOnPort,
     [Symbol.asyncDispose]: () => everything.disposeAsync(),
   };
 }
@@ -204,7 +204,7 @@ async function openSiteFeatures(
 type WithSites = Awaited<ReturnType<typeof openSiteFeatures>>;
 
 interface BelowServers {
-  freePort(port: number): ReturnType<typeof freePortOfServers>;
+  endServersOnPort(port: number): ReturnType<typeof evictFromPort>;
   /** Ends a start that waits. */
   signal: AbortSignal | undefined;
   countLobbies: Lobbies['countByMachine'];
@@ -214,7 +214,7 @@ interface BelowServers {
 async function openServerFeatures(
   { config, local_parts, add, opened }: StepContext,
   with_sites: WithSites,
-  { freePort, signal, countLobbies }: BelowServers,
+  { endServersOnPort, signal, countLobbies }: BelowServers,
 ) {
   const { datacenters, games, node_id, database_space } = with_sites;
   // Before this machine is known as started, since a start may wait here for that of another process.
@@ -233,9 +233,16 @@ async function openServerFeatures(
       countLobbies,
     }),
   );
-  const { port, tls } = config;
+  const { port: service_port, tls } = config;
   const { https_port, http_port } = tls;
-  const relay_parts = openRelays({ ...with_sites, ...config.gateway, port, https_port, http_port, freePort });
+  const relay_parts = openRelays({
+    ...with_sites,
+    ...config.gateway,
+    service_port,
+    https_port,
+    http_port,
+    endServersOnPort,
+  });
   const relays = opened.use(relay_parts.relays);
   const with_machines = { ...with_sites, ...relay_parts, machines, machine, bootstrap };
   const { runtime, cluster } = local_parts;
@@ -245,7 +252,7 @@ async function openServerFeatures(
     add(await openServers({ ...with_machines, ...config.servers, ...runtime_parts })),
   );
   // Before the service answers, which may name them.
-  await relays.keep(await servers.listOn(node_id));
+  await relays.openOnly(await servers.listOn(node_id));
   const with_servers = { ...with_machines, servers };
   add(openBilling(with_servers));
   return with_servers;

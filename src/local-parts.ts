@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { Config } from './config.ts';
-import { freePortOfServers } from './features/servers/eviction.ts';
+import { evictFromPort } from './features/servers/eviction.ts';
 import { combineRuntimes, withoutStarts } from './features/servers/runtimes/combined-runtime.ts';
 import { openContainers } from './features/servers/runtimes/container/containers.ts';
 import { openEngine } from './features/servers/runtimes/engine/engine.ts';
@@ -51,7 +51,7 @@ export async function openLocalParts(config: Config, events: Events): Promise<Lo
   const port = new ServicePort({
     ...config,
     hold_file: IS_ROOT ? `${data.path}/port-hold` : undefined,
-    freePort: (taken) => freePortOfServers({ events, runtime }, taken),
+    endServersOnPort: (taken) => evictFromPort({ events, runtime }, taken),
     answerUnsent: createUnsentAnswers({ ...config, events }),
   });
   const hold_files = IS_ROOT

@@ -126,7 +126,7 @@ async function openAll(
   const handlers: PortHandlers = {
     fetch: (request, server) => servers.answerNodes?.(request, server) ?? front.fetch(request, server),
     websocket: front.websocket,
-    freePort: composed.freePort,
+    endServersOnPort: composed.endServersOnPort,
     answerUnsent: createUnsentAnswers({ ...config, events }),
   };
   await port.setHandlers(handlers);

@@ -28,7 +28,7 @@ test('https: a game server that has the port when the first certificate comes is
     handlers: {
       fetch: () => new Response('the service'),
       answerUnsent: () => new Response('unsent'),
-      async freePort(taken) {
+      async endServersOnPort(taken) {
         freed.push(taken);
         await thief.stop(true);
         return 1;
@@ -68,7 +68,7 @@ test('https: a port that could not be opened with new certificates is tried agai
     handlers: {
       fetch: () => new Response('hello'),
       answerUnsent: () => new Response('unsent'),
-      freePort: async () => 0,
+      endServersOnPort: async () => 0,
     },
     events: { emit: (event) => void events.push(event) },
   });

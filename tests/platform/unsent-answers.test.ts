@@ -26,7 +26,7 @@ test.each(Object.entries(FETCHES))(
     });
     const port = findFreePort();
     const opened = createPort({ host: '127.0.0.1', port, request_timeout_ms: 1_000, hold_file: undefined });
-    const handlers = { answerUnsent, freePort: async () => 0 };
+    const handlers = { answerUnsent, endServersOnPort: async () => 0 };
     await opened.setHandlers({ ...handlers, fetch: () => new Response('starting') });
     await opened.setHandlers({ ...handlers, fetch: fetchAnswer });
     const answer = await fetch(`http://127.0.0.1:${port}/?token=secret`);

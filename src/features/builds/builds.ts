@@ -56,8 +56,8 @@ export type Builds = ReturnType<typeof createBuilds>;
 /** Creates the use cases of builds: game servers as their developers uploaded them. */
 export function createBuilds(dependencies: BuildsDependencies) {
   const { database, clock, uploads, base_image } = dependencies;
-  const { kinds, missing } = dependencies.available;
-  const available = { kinds, missing, has_base_image: base_image !== undefined };
+  const { kinds, why_missing } = dependencies.available;
+  const available = { kinds, why_missing, has_base_image: base_image !== undefined };
   const unpacked_builds = openUnpackedBuilds({ ...dependencies, available });
 
   uploads.setPurpose('build', {
@@ -177,7 +177,7 @@ export function createBuilds(dependencies: BuildsDependencies) {
     /** Sets the listener for when there is no space for the files of a build. */
     setShortageListener: unpacked_builds.setShortageListener,
     /** Returns the build's files on this machine, after downloading and unpacking them if needed. */
-    async unpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
+    async ensureUnpacked(scope: store.BuildScope, build_id: string): Promise<UnpackedBuild> {
       const build = await get(scope, build_id);
       const { game_id } = build;
       const command = build.kind === 'javascript' ? [build.file_name] : build.command;

@@ -9,8 +9,8 @@ export async function checkProgram(directory: string, command: string[]): Promis
   if (program === undefined) return;
   // A file that cannot be read here could not be started either.
   const file = await stat(join(directory, program)).catch(() => undefined);
-  const refuse = (problem: string) =>
+  const refusal = (problem: string) =>
     new ServiceError('BUILDS_BUILD_INVALID', { error: `the command ${JSON.stringify(command[0])} ${problem}` });
-  if (!file?.isFile()) throw refuse('is not a file in the archive');
-  if ((file.mode & 0o111) === 0) throw refuse('is not executable; run chmod +x before packing it');
+  if (!file?.isFile()) throw refusal('is not a file in the archive');
+  if ((file.mode & 0o111) === 0) throw refusal('is not executable; run chmod +x before packing it');
 }

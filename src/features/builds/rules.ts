@@ -25,7 +25,7 @@ const OCI_BUNDLE_NAME = /(^|\/)oci-bundle\.tar(\.\w+)?$/;
 /** The kinds of builds that a service can run, and why it cannot run the others. */
 export interface AvailableKinds {
   kinds: readonly BuildKind[];
-  missing?: string | undefined;
+  why_missing?: string | undefined;
 }
 
 /** What is needed to run builds. */
@@ -56,7 +56,7 @@ export function checkBuild(build: PrepareBuild, available: Available): StoredKin
     throw new ServiceError('BUILDS_BUILD_INVALID', { error });
   }
   const stored = build.isolation === 'container' ? 'contained_archive' : kind;
-  assertAvailable(stored, available);
+  refuseUnavailableKind(stored, available);
   const max_content_length = CONTENT_LENGTH_MAX[kind];
   if (build.image_file.content_length > max_content_length)
     throw new ServiceError('UPLOAD_TOO_LARGE', { max_content_length });
@@ -82,13 +82,13 @@ export function checkBuild(build: PrepareBuild, available: Available): StoredKin
 }
 
 /** Throws an error if no runtime can run a kind of builds. */
-export function assertAvailable(kind: StoredKind, { kinds, missing, has_base_image }: Available): void {
+export function refuseUnavailableKind(kind: StoredKind, { kinds, why_missing, has_base_image }: Available): void {
   const is_contained = kind === 'contained_archive';
   const lacks_image = is_contained && kinds.includes('oci_bundle') && !has_base_image;
   if (kinds.includes(runtimeKindOf(kind)) && !lacks_image) return;
   const reason = lacks_image
     ? 'its operator has set no MUSTER_CONTAINER_BASE, the image on which archives run in containers; leave out the isolation'
-    : (missing ?? 'it has no runtime for this kind');
+    : (why_missing ?? 'it has no runtime for this kind');
   throw new ServiceError('BUILDS_KIND_NOT_AVAILABLE', {
     kind: is_contained ? 'archive in a container' : kind,
     reason,

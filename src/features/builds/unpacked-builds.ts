@@ -15,7 +15,7 @@ import { unpackContainedArchive } from './containers/contained-archive.ts';
 import { unpackBundle, unpackImage } from './containers/container-builds.ts';
 import { hashStream } from './hashed-stream.ts';
 import { checkProgram } from './program.ts';
-import { type Available, assertAvailable } from './rules.ts';
+import { type Available, refuseUnavailableKind } from './rules.ts';
 import * as store from './store.ts';
 import type { BuildRow, StoredKind } from './tables.ts';
 import { createUnusedBuilds, type RemovedBuild, type RemoveUnusedOptions } from './unused-builds.ts';
@@ -152,7 +152,7 @@ export function openUnpackedBuilds({
           await unpackBundle(file.stream, unfinished, options);
           break;
         case 'contained_archive':
-          assertAvailable(build.kind, available);
+          refuseUnavailableKind(build.kind, available);
           assert(base_image, 'an archive in a container is available with a base image only');
           await unpackContainedArchive(file.stream, unfinished, { ...options, base_image });
           break;

@@ -11,7 +11,7 @@ export interface AddressesOptions {
   servers_domain: string;
   public_url: string;
   /** MUSTER_PORT. */
-  port: number;
+  service_port: number;
   /** The ports for https and http, where there are certificates. */
   https_port: number | undefined;
   http_port: number | undefined;
@@ -23,7 +23,7 @@ export interface AddressesOptions {
  * `localhost`, so answers have them only for ports that players must reach through the gateway.
  */
 export function createAddressOf(options: AddressesOptions): AddressOf {
-  const { servers_domain, public_url, port, https_port, http_port, certificates } = options;
+  const { servers_domain, public_url, service_port, https_port, http_port, certificates } = options;
   const front = new URL(public_url);
   const is_local = isLocalName(servers_domain);
   // Without a port for https of its own, a proxy in front of the service may have one.
@@ -31,10 +31,11 @@ export function createAddressOf(options: AddressesOptions): AddressOf {
   const front_port = Number(front.port) || (is_front_tls ? HTTPS_PORT : HTTP_PORT);
 
   /** Returns the address of a relay. A relay with TLS has none without a certificate for a name that leads to it. */
-  function relayAddress(port: AddressedPort, relay_port: number): PublicAddress | undefined {
-    if (port.protocol !== 'tcp_tls') return { hostname: port.public_hostname ?? '', port: relay_port, is_tls: false };
+  function relayAddress(relayed: AddressedPort, relay_port: number): PublicAddress | undefined {
+    if (relayed.protocol !== 'tcp_tls')
+      return { hostname: relayed.public_hostname ?? '', port: relay_port, is_tls: false };
     const served = certificates.current();
-    const hostname = relayNames(port, servers_domain).find((name) => isCovered(name, served));
+    const hostname = relayNames(relayed, servers_domain).find((name) => isCovered(name, served));
     return hostname === undefined ? undefined : { hostname, port: relay_port, is_tls: true };
   }
 
@@ -49,6 +50,6 @@ export function createAddressOf(options: AddressesOptions): AddressOf {
     if (protocol === 'https' && isCovered(hostname, certificates.current())) {
       return { hostname, port: https_port, is_tls: true };
     }
-    return { hostname, port: http_port ?? port, is_tls: false };
+    return { hostname, port: http_port ?? service_port, is_tls: false };
   };
 }

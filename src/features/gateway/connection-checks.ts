@@ -3,8 +3,8 @@ import { type Loop, startLoop } from '../../platform/loop.ts';
 import { type Feed, wakeOnChange } from '../../platform/watch/feed.ts';
 import type { Lobbies } from '../lobbies/lobbies.ts';
 import { topics } from '../topics.ts';
+import type { PassedSockets } from './passed-sockets.ts';
 import type { Presence } from './presence.ts';
-import type { SocketRelays } from './socket-relays.ts';
 
 const RECHECK_EVERY_MS = 5_000;
 /** Connections that one query asks for. */
@@ -25,7 +25,7 @@ export interface ConnectionCheckDependencies {
  */
 export function startCheckingConnections(
   { events, subscribe, lobbies, presence, node_id }: ConnectionCheckDependencies,
-  sockets: Pick<SocketRelays, 'connections' | 'stop'>,
+  sockets: Pick<PassedSockets, 'connections' | 'stop'>,
   signal: AbortSignal,
 ): Loop {
   const loop = startLoop({

@@ -13,13 +13,13 @@ import { type NamedPort, parsePortName } from '../port-names.ts';
 import type { ServerReach, Servers } from '../servers/servers.ts';
 import { toErrorPage } from './error-page.ts';
 import type { Client } from './forwarded-headers.ts';
-import { relayRequest } from './http-relay.ts';
 import { type NamedRequest, type PassedRequest, readHostName, readPathName } from './named-requests.ts';
+import { createPassedSockets } from './passed-sockets.ts';
 import type { Presence } from './presence.ts';
-import { CONNECTION_LIMITS, openConnectionSlots, Quotas, scaleLimits } from './quota.ts';
 import { createReachableServers } from './reachable-servers.ts';
+import { passRequest } from './request-passing.ts';
 import { hostOf } from './server-host.ts';
-import { createSocketRelays } from './socket-relays.ts';
+import { CONNECTION_LIMITS, openConnectionSlots, SlotsOfServers, scaleLimits } from './server-slots.ts';
 import { type Traffic, tooManyBytes } from './traffic.ts';
 
 /** Limits of each namespace and address, which many players may share; counted in this process, which does the work. */
@@ -62,9 +62,9 @@ export function createGateway(dependencies: GatewayDependencies) {
     servers_domain,
   } = dependencies;
   const reachable_servers = createReachableServers({ servers, subscribe });
-  const sockets = createSocketRelays({ presence });
-  const open_sockets = new Quotas(scaleLimits(CONNECTION_LIMITS, limits), openConnectionSlots());
-  const in_progress = new Quotas(scaleLimits(REQUEST_LIMITS, limits), new Slots(requests_max));
+  const sockets = createPassedSockets({ presence });
+  const open_sockets = new SlotsOfServers(scaleLimits(CONNECTION_LIMITS, limits), openConnectionSlots());
+  const in_progress = new SlotsOfServers(scaleLimits(REQUEST_LIMITS, limits), new Slots(requests_max));
 
   /** Answers a request for a game server: finds the server, counts the request, and passes it on. */
   async function respond(
@@ -79,15 +79,15 @@ export function createGateway(dependencies: GatewayDependencies) {
         host: named.host,
         proto: web_request.is_https ? 'https' : 'http',
       };
-      const { port, server } = await requireRunning(named, web_request);
-      const { server_id } = port;
+      const { named_port, server } = await requireRunning(named, web_request);
+      const { server_id } = named_port;
       const { method } = web_request.request;
       if (WITHOUT_BODY.has(method) && hasBody(web_request.request)) {
         throw new ServiceError('GATEWAY_BODY_NOT_ALLOWED', { method });
       }
-      const traffic = traffic_of_servers.of(server_id).of(web_request.address);
+      const traffic = traffic_of_servers.ofServer(server_id).ofClient(web_request.address);
       if (traffic.is_over_limit) throw tooManyBytes();
-      const { server_address, has_presence } = httpPortOf(server, port);
+      const { server_address, has_presence } = httpTargetOf(server, named_port);
       const is_socket = asksForSocket(web_request.request);
       await web_request.count(is_socket ? SOCKETS_LIMIT : REQUESTS_LIMIT, server.namespace_id);
       if (is_socket) checkHandshake(web_request.request);
@@ -119,14 +119,14 @@ export function createGateway(dependencies: GatewayDependencies) {
   async function requireRunning(
     { name }: NamedRequest,
     web_request: WebRequest,
-  ): Promise<{ port: NamedPort; server: Running }> {
-    const port = parsePortName(name);
-    const server = port && (await findServer(port.server_id, web_request));
-    if (!port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name });
-    const { server_id } = port;
+  ): Promise<{ named_port: NamedPort; server: Running }> {
+    const named_port = parsePortName(name);
+    const server = named_port && (await findServer(named_port.server_id, web_request));
+    if (!named_port || !server) throw new ServiceError('GATEWAY_NAME_NOT_FOUND', { name });
+    const { server_id } = named_port;
     if (server.is === 'not_ready') throw new ServiceError('GATEWAY_SERVER_NOT_READY', { server_id });
     if (server.is === 'ended') throw new ServiceError('GATEWAY_SERVER_ENDED', { server_id, how: server.how });
-    return { port, server };
+    return { named_port, server };
   }
 
   async function findServer(server_id: string, web_request: WebRequest): Promise<ServerReach | undefined> {
@@ -137,10 +137,10 @@ export function createGateway(dependencies: GatewayDependencies) {
   }
 
   /**
-   * Returns a port of a server. Throws GATEWAY_NAME_NOT_FOUND for one without http, and GATEWAY_SERVER_NOT_READY while the
-   * host of its machine is not known.
+   * Returns where the gateway reaches a named port of a server, and whether it reports the players there. Throws
+   * GATEWAY_NAME_NOT_FOUND for a port without http, and GATEWAY_SERVER_NOT_READY while the host of its machine is not known.
    */
-  function httpPortOf(
+  function httpTargetOf(
     server: Running,
     { server_id, label }: NamedPort,
   ): Pick<PassedRequest, 'server_address' | 'has_presence'> {
@@ -156,7 +156,7 @@ export function createGateway(dependencies: GatewayDependencies) {
 
   async function pass(passed: PassedRequest, web_request: WebRequest) {
     if (passed.has_presence) throw new ServiceError('GATEWAY_SOCKET_REQUIRED', {});
-    return await relayRequest(passed, web_request.request, { onBodySent: () => web_request.noteBodyRead() });
+    return await passRequest(passed, web_request.request, { onBodySent: () => web_request.noteBodyRead() });
   }
 
   function toRequest(named: NamedRequest | undefined): GatewayRequest | undefined {

@@ -40,7 +40,7 @@ export function createTraffic({ limits: { is_on, scale }, bytes_a_minute }: Traf
   };
 
   return {
-    of(server_id: string): ServerTraffic {
+    ofServer(server_id: string): ServerTraffic {
       const known = servers.get(server_id) ?? new ServerTraffic(limits, () => countsOf(server_id));
       servers.set(server_id, known);
       return known;
@@ -73,7 +73,7 @@ export class ServerTraffic {
   }
 
   /** Returns the count of one client. */
-  of(address: string): ClientTraffic {
+  ofClient(address: string): ClientTraffic {
     const network = countingKeyOf(address);
     const window = this.#of_networks.get(network) ?? new ByteWindow(this.#limits.of_address);
     this.#of_networks.set(network, window);

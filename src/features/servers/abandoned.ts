@@ -10,7 +10,7 @@ const AT_ONCE_MAX = 8;
 export interface AbandonedDependencies {
   database: Database;
   events: Events;
-  runtime: Pick<Runtime, 'others'>;
+  runtime: Pick<Runtime, 'other_machines'>;
   machines: Pick<Machines, 'machinesThatRemoveNoPods'>;
 }
 
@@ -19,14 +19,14 @@ export interface AbandonedDependencies {
  * and repeating it is harmless. Servers that have not ended stay: a machine that has come back may have started them.
  */
 export async function removeAbandoned({ database, events, runtime, machines }: AbandonedDependencies): Promise<void> {
-  const { others } = runtime;
+  const { other_machines } = runtime;
   const machine_ids = machines.machinesThatRemoveNoPods();
-  if (!others || machine_ids.length === 0) return;
-  const listed = await others.list(machine_ids);
+  if (!other_machines || machine_ids.length === 0) return;
+  const listed = await other_machines.list(machine_ids);
   const open = await store.selectNotEnded(database.queries, listed);
   const left = listed.filter((server_id) => !open.has(server_id));
   await forEachAtOnce(left, AT_ONCE_MAX, async (server_id) => {
-    await others.remove(server_id);
+    await other_machines.remove(server_id);
     events.emit({ event: 'server_leftover_removed', server_id });
   });
 }

@@ -30,7 +30,7 @@ const OFFERED_AFTER_MS = 25_000;
 /** Pods refuse ranges when they start, so ranges take no ports. */
 const NO_PORTS = { min: 1, max: 0 };
 /** Pods have no relays. */
-const NO_RELAYS: ServerRelays = { keep: async () => new Set() };
+const NO_RELAYS: ServerRelays = { openOnly: async () => new Set() };
 
 interface ClusterDependencies extends Omit<ReconcileDependencies, 'machines' | 'relays' | 'runtime' | 'takes_servers'> {
   machines: Pick<
@@ -59,11 +59,11 @@ export interface ClusterWork extends Loop {
  * Starts the loop that converges the servers of a cluster's machine to their desired state while this process holds its lease.
  * Several processes may share a cluster. The others wait until the holder releases the lease, or its heartbeat stops.
  */
-export function startClusterWork(dependencies: ClusterDependencies, stopping: AbortSignal): ClusterWork {
+export function startClusterWork(dependencies: ClusterDependencies, service_stopping: AbortSignal): ClusterWork {
   const { events, machines, cluster, key } = dependencies;
   const { datacenter_id } = dependencies.machine;
   const leaving = new AbortController();
-  const signal = AbortSignal.any([stopping, leaving.signal]);
+  const leave_signal = AbortSignal.any([service_stopping, leaving.signal]);
   const released = Promise.withResolvers<void>();
   let joined: JoinedCluster | undefined;
   let is_reported = false;
@@ -71,16 +71,16 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
   /** Finds out which cluster this is. Reports a failure once. */
   async function readClusterId(): Promise<string> {
     try {
-      return await cluster.readId(signal);
+      return await cluster.readId(leave_signal);
     } catch (cause) {
-      if (!is_reported && !signal.aborted) events.emit({ event: 'cluster_unavailable', cause });
+      if (!is_reported && !leave_signal.aborted) events.emit({ event: 'cluster_unavailable', cause });
       is_reported = true;
       throw cause;
     }
   }
 
   const reachesCluster = () =>
-    cluster.readId(signal).then(
+    cluster.readId(leave_signal).then(
       () => true,
       () => false,
     );
@@ -95,12 +95,12 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
     name: 'cluster',
     every_ms: TAKE_AGAIN_AFTER_MS,
     pause_max_ms: JOIN_AGAIN_MAX_MS,
-    signal,
+    signal: leave_signal,
     events,
     async step() {
       joined ??= await join();
-      const held = await joined.lease.acquire(joined.machine, { reachesCluster, signal });
-      if (held) await workAsHolder(held, dependencies, { stopping: signal, onReleased: released.resolve });
+      const held = await joined.lease.acquire(joined.machine, { reachesCluster, signal: leave_signal });
+      if (held) await workAsHolder(held, dependencies, { leave_signal, onReleased: released.resolve });
       return 0;
     },
   });
@@ -114,21 +114,21 @@ export function startClusterWork(dependencies: ClusterDependencies, stopping: Ab
 }
 
 interface Stop {
-  /** Aborted when another process is to have the lease. */
-  stopping: AbortSignal;
+  /** Aborted when this process is to give up the lease: the service stops, or another process gets the pods. */
+  leave_signal: AbortSignal;
   /** Called once the lease was released, while steps that take long may still be under way. */
   onReleased(): void;
 }
 
-/** Works on the servers of a cluster until the lease has ended, or `stopping` is aborted and the lease released. */
-async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, { stopping, onReleased }: Stop) {
+/** Works on the servers of a cluster until the lease has ended, or `leave_signal` is aborted and the lease released. */
+async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies, { leave_signal, onReleased }: Stop) {
   const { database, logs, machine, cluster_port } = dependencies;
   const { node_id, ended, mayAct } = held;
-  const signal = AbortSignal.any([stopping, ended]);
+  const work_signal = AbortSignal.any([leave_signal, ended]);
   try {
     // Another process may have added to the logs since this one was last the holder.
     logs.forgetCursors();
-    await using runtime = await cluster_port.openRuntime({ machine_id: node_id, lease: held, signal });
+    await using runtime = await cluster_port.openRuntime({ machine_id: node_id, lease: held, signal: work_signal });
     const fenced = fence(database, held);
     const own = {
       ...dependencies,
@@ -146,16 +146,16 @@ async function workAsHolder(held: HeldCluster, dependencies: ClusterDependencies
       relays: NO_RELAYS,
       takes_servers: true,
     };
-    const reconciling = startReconciling(own, signal);
+    const reconciling = startReconciling(own, work_signal);
     const { listServers } = reconciling;
     const { readUsage } = runtime;
-    const metering = readUsage ? startMetering({ ...own, listServers, readUsage }, signal) : [];
-    const offering = startOffering(held, dependencies, signal);
+    const metering = readUsage ? startMetering({ ...own, listServers, readUsage }, work_signal) : [];
+    const offering = startOffering(held, dependencies, work_signal);
     const stopped = Promise.all([reconciling, offering, ...metering].map((work) => work.stopped));
-    await Promise.race([stopped, pauseAfter(signal, STEPS_END_WITHIN_MS)]);
+    await Promise.race([stopped, pauseAfter(work_signal, STEPS_END_WITHIN_MS)]);
     try {
       if (!ended.aborted) await held.release({ has_servers: await store.isAnyOnMachine(database.queries, node_id) });
-      if (stopping.aborted) onReleased();
+      if (leave_signal.aborted) onReleased();
     } finally {
       // What is still under way begins no change of the cluster, and its transactions fail.
       await stopped;

@@ -13,10 +13,7 @@ interface EvictionDependencies {
 }
 
 /** Ends the game servers of this machine that occupy a port of the service. Returns how many ended. */
-export async function freePortOfServers(
-  { events, runtime, records }: EvictionDependencies,
-  port: number,
-): Promise<number> {
+export async function evictFromPort({ events, runtime, records }: EvictionDependencies, port: number): Promise<number> {
   if (!runtime.findServersOnPort) return 0;
   const servers = records ? await store.selectOnMachine(records.database.queries, records.machine.node_id) : [];
   const server_ids = new Set(servers.map(({ server_id }) => server_id));

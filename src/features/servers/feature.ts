@@ -90,11 +90,11 @@ function openPort({ database, builds }: Dependencies, cluster: Cluster, key: str
       const server = await store.selectServerById(database.queries, server_id);
       // The program of a running server has the token too, and could request its build all the time.
       if (!server || server.started_at !== null || server.ended_at !== null) return undefined;
-      return await builds.unpacked({ game_id: server.game_id }, server.build_id);
+      return await builds.ensureUnpacked({ game_id: server.game_id }, server.build_id);
     },
     async findBuildInUse(build_id) {
       const game_id = await store.selectGameOfBuildInUse(database.queries, build_id);
-      return game_id === undefined ? undefined : await builds.unpacked({ game_id }, build_id);
+      return game_id === undefined ? undefined : await builds.ensureUnpacked({ game_id }, build_id);
     },
   });
 }

@@ -6,7 +6,7 @@ import { selectOnMachine } from './store.ts';
 
 interface LeftoversDependencies extends AbandonedDependencies {
   machine: { node_id: string };
-  runtime: Pick<Runtime, 'list' | 'others'>;
+  runtime: Pick<Runtime, 'list' | 'other_machines'>;
   ending: Pick<Ending, 'endLeftovers'>;
   steps: Pick<ServerSteps, 'serverIds'>;
 }

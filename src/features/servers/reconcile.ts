@@ -34,13 +34,13 @@ const NOTHING_REMEMBERED: Remembered = { was_stop_requested: false, reported: un
 /** The relays of this machine, which lead players to its servers. */
 export interface ServerRelays {
   /** Opens the relays of these servers, and closes all others. Returns the servers whose relays could not be opened. */
-  keep(servers: readonly Pick<PlacedServer, 'server_id' | 'game_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
+  openOnly(servers: readonly Pick<PlacedServer, 'server_id' | 'game_id' | 'ports'>[]): Promise<ReadonlySet<string>>;
 }
 
 export interface ReconcileDependencies extends PlacementDependencies {
   feed: Feed;
   tokens: Tokens;
-  builds: Pick<Builds, 'kindOf' | 'unpacked' | 'isUnpacked'>;
+  builds: Pick<Builds, 'kindOf' | 'ensureUnpacked' | 'isUnpacked'>;
   runtime: Runtime;
   relays: ServerRelays;
   /** Whether this machine takes waiting servers. Otherwise the cluster of this process does. */
@@ -104,7 +104,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
     forgetGone();
     kill_rounds.awaitNext(servers);
     // Before a server starts, so that its relays are there when its lobby is ready. One without them waits.
-    const without_relays = await relays.keep(servers);
+    const without_relays = await relays.openOnly(servers);
     const mayStep = ({ server_id, identity, destroyed_at }: PlacedServer) =>
       identity !== null || destroyed_at !== null || !without_relays.has(server_id);
     const idle = servers.filter((server) => !under_way_before.has(server.server_id) && mayStep(server));
@@ -158,7 +158,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
           to_start.set(server, { name: 'start', work: () => start_attempts.start(server) });
           break;
         case 'adopt':
-          to_start.set(server, { name: 'adopt', work: () => starting.adopt(server, next.started) });
+          to_start.set(server, { name: 'adopt', work: () => starting.adopt(server, next.accepted) });
           break;
         case 'kill':
         case 'finish':
@@ -219,7 +219,7 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
   runtime.onChange(wake);
   machines.onDeclaredLost(async () => {
     servers = await readServers();
-    await relays.keep(servers);
+    await relays.openOnly(servers);
     // `clean` skips the servers that are being started. When their starts end, they find that the server has ended, and
     // wake `cleaning`.
     await clean();

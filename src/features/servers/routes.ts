@@ -5,7 +5,7 @@ import { averagePerMinute } from '../../platform/limits/limit.ts';
 import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { AddressOf } from '../port-names.ts';
 import { parseTags, refuseLongTags } from '../tags.ts';
-import { CrashesAnswer, toCrashes } from './crashes/crashes-wire.ts';
+import { CrashesAnswer, toCrashGroup } from './crashes/crashes-wire.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
 import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';
@@ -68,7 +68,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
         response: CrashesAnswer,
         errors: NOT_FOUND,
       },
-      ({ params }) => watchState(servers.crashes, params, (crashes) => ({ crashes: crashes.map(toCrashes) })),
+      ({ params }) => watchState(servers.crashes, params, (crashes) => ({ crashes: crashes.map(toCrashGroup) })),
     ),
     watched(
       SERVERS,

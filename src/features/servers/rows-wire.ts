@@ -32,7 +32,7 @@ const ListedServerShape = Type.Object(
     exit_code: Type.Optional(Type.Integer()),
     exit_signal: Type.Optional(Type.String()),
   },
-  { title: 'ServerRow' },
+  { title: 'ListedServer' },
 );
 
 const Count = Type.Integer({ minimum: 0 });
@@ -50,7 +50,7 @@ export const RowsAnswer = Type.Object({
     Type.Object(
       {
         removed: Type.Array(Uuid),
-        placed: Type.Array(Type.Object({ at: Count, row: ListedServerShape }, { title: 'PlacedServer' })),
+        placed: Type.Array(Type.Object({ at: Count, row: ListedServerShape }, { title: 'ListedServerAt' })),
       },
       { title: 'ServerChanges', description: 'What has changed since `watch_index`: see docs/watch.md.' },
     ),
@@ -66,7 +66,7 @@ export function toWindow({
   return { status, order, from, count };
 }
 
-export function toServerRow(server: ListedServer): Static<typeof ListedServerShape> {
+export function toListedServer(server: ListedServer): Static<typeof ListedServerShape> {
   const { server_id, datacenter_id, build_id, tags, cpu, memory, exit_code, exit_signal } = server;
   const { created_at, started_at, destroyed_at, ended_at } = server;
   return {

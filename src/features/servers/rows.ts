@@ -5,7 +5,7 @@ import { readVersions } from '../../platform/watch/versions.ts';
 import type { WatchableRows } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { countByStatus, selectWindow, type Window } from './rows-store.ts';
-import { toServerRow } from './rows-wire.ts';
+import { toListedServer } from './rows-wire.ts';
 
 /** Creates the list of an environment's servers, of which a watcher sees a window. Watchable. */
 export function createServerRows({
@@ -20,7 +20,7 @@ export function createServerRows({
         const versions = await readVersions(tx, [topics.serversOf(namespace_id)]);
         const summary = await countByStatus(tx, namespace_id);
         const listed = await selectWindow(tx, namespace_id, window);
-        const rows = listed.map((server) => toRow(server.server_id, toServerRow(server)));
+        const rows = listed.map((server) => toRow(server.server_id, toListedServer(server)));
         return { versions, head: { row_id: 'server_id', summary }, rows };
       });
     },

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../platform/errors.ts';
-import type { Observation, ServerHandle, Started } from './runtimes/runtime.ts';
+import type { Accepted, Observation, ServerHandle } from './runtimes/runtime.ts';
 import { checkPorts } from './server-port-rules.ts';
 import type { ServerPort, ServerRow } from './tables.ts';
 import type { CreateServer } from './wire.ts';
@@ -20,7 +20,7 @@ export type Step =
    * The server is pending without a recorded identity, or runs without a recorded start: it was pending before, or the
    * service was killed between starting and recording it.
    */
-  | { do: 'adopt'; started: Started }
+  | { do: 'adopt'; accepted: Accepted }
   /** The server is pending for a reason that is not yet in its log. */
   | { do: 'report'; reason: string }
   | { do: 'stop' }
@@ -57,10 +57,10 @@ export function nextStep(
       if (started_at) return { do: 'wait' };
       // A server that has not started has nothing to save.
       if (destroyed_at) return { do: 'kill' };
-      if (!identity) return { do: 'adopt', started: observed };
+      if (!identity) return { do: 'adopt', accepted: observed };
       return reported === observed.reason ? { do: 'wait' } : { do: 'report', reason: observed.reason };
     case 'running':
-      if (!identity || !started_at) return { do: 'adopt', started: observed };
+      if (!identity || !started_at) return { do: 'adopt', accepted: observed };
       if (!destroyed_at) return { do: 'wait' };
       return is_overdue ? { do: 'kill' } : ask;
     case 'unreachable':

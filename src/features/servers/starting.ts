@@ -10,7 +10,7 @@ import type { BuildKind, Builds } from '../builds/builds.ts';
 import type { Logs } from './logs/logs.ts';
 import type { PlacementMachine } from './placement/placement.ts';
 import { serviceVariables } from './rules.ts';
-import type { Isolation, Runtime, Started } from './runtimes/runtime.ts';
+import type { Accepted, Isolation, Runtime } from './runtimes/runtime.ts';
 import { describeMovedPorts, portsAt, portsInside, portVariables } from './server-port-rules.ts';
 import { describeStartFailure } from './start-failure.ts';
 import * as store from './store.ts';
@@ -21,7 +21,7 @@ interface StartingDependencies {
   clock: Clock;
   events: Events;
   tokens: Tokens;
-  builds: Pick<Builds, 'kindOf' | 'unpacked'>;
+  builds: Pick<Builds, 'kindOf' | 'ensureUnpacked'>;
   runtime: Runtime;
   logs: Logs;
   machine: Pick<PlacementMachine, 'api_url'>;
@@ -34,32 +34,32 @@ export function createStarting(dependencies: StartingDependencies) {
   const { database, clock, events, tokens, builds, runtime, logs, machine } = dependencies;
 
   async function start(server: PlacedServer): Promise<boolean> {
-    const started = await startByRuntime(server);
+    const accepted = await startByRuntime(server);
     // If this fails, the next step adopts the server.
-    return started === undefined || (await record(server, started, 'server_started'));
+    return accepted === undefined || (await record(server, accepted, 'server_started'));
   }
 
   /** Records that the runtime has accepted a server and, once it runs, where. Returns false if the server has ended. */
   async function record(
     server: PlacedServer,
-    started: Started,
+    accepted: Accepted,
     event: 'server_started' | 'server_adopted',
   ): Promise<boolean> {
     const { server_id, game_id, build_id } = server;
-    const { identity } = started;
-    if (started.is === 'pending') return await store.setIdentity(database.queries, server_id, identity);
+    const { identity } = accepted;
+    if (accepted.is === 'pending') return await store.setIdentity(database.queries, server_id, identity);
     const kind = await builds.kindOf({ game_id }, build_id);
     const ports = portsOf(server, kind);
     const running = {
       identity,
       started_at: server.started_at ?? clock.now(),
-      ports: portsAt({ server_id, host: started.host }, ports),
+      ports: portsAt({ server_id, host: accepted.host }, ports),
     };
     if (!(await database.transact((tx) => store.setStarted(tx, server, running)))) return false;
     const public_ports = Object.values(ports).flatMap(({ public_port }) => public_port ?? []);
     const isolation = runtime.isolationOf?.(kind) ?? runtime.isolation;
     const level = isolation?.level ?? 'unknown';
-    events.emit({ event, server_id, identity, host: started.host, ports: public_ports, isolation: level });
+    events.emit({ event, server_id, identity, host: accepted.host, ports: public_ports, isolation: level });
     if (!server.started_at)
       await reportStart(server, [...describePorts(server, ports), ...describeIsolation(isolation)]);
     return true;
@@ -85,11 +85,11 @@ export function createStarting(dependencies: StartingDependencies) {
    * Starts a server by its runtime. If it can never start, records the reason and returns undefined. Throws an error if it
    * may start later.
    */
-  async function startByRuntime(server: PlacedServer): Promise<Started | undefined> {
+  async function startByRuntime(server: PlacedServer): Promise<Accepted | undefined> {
     const { server_id, game_id, cpu, memory } = server;
     try {
       // The build was checked against the environment when the server was created.
-      const build = await builds.unpacked({ game_id }, server.build_id);
+      const build = await builds.ensureUnpacked({ game_id }, server.build_id);
       const ports = portsOf(server, build.kind);
       const program = await store.selectProgram(database.queries, server_id);
       assert(program, 'a server that is starting has a row');
@@ -137,8 +137,8 @@ export function createStarting(dependencies: StartingDependencies) {
     /** Starts a server. Returns false if it has ended meanwhile, because its machine was declared lost. */
     start,
     /** Records a server that was started without a record, or that was pending. Returns false if it has ended. */
-    adopt: (server: PlacedServer, started: Started): Promise<boolean> =>
-      record(server, started, server.identity ? 'server_started' : 'server_adopted'),
+    adopt: (server: PlacedServer, accepted: Accepted): Promise<boolean> =>
+      record(server, accepted, server.identity ? 'server_started' : 'server_adopted'),
     /** Reports to its developer why a server does not run yet. */
     report: ({ server_id }: PlacedServer, reason: string): Promise<void> =>
       logs.addLine({ server_id, stream: 'std_err' }, `[muster] this server does not run yet: ${reason}`),

@@ -2046,7 +2046,7 @@ export interface components {
       row_id: string;
       summary: components['schemas']['ServerSummary'];
       /** @description The rows of the window. Absent if there are changes. */
-      rows?: components['schemas']['ServerRow'][];
+      rows?: components['schemas']['ListedServer'][];
       changes?: components['schemas']['ServerChanges'];
       watch: components['schemas']['WatchIndex'];
     };
@@ -2056,7 +2056,7 @@ export interface components {
       running: number;
       ending: number;
     };
-    ServerRow: {
+    ListedServer: {
       /** Format: uuid */
       server_id: string;
       status: components['schemas']['ServerStatus'];
@@ -2086,18 +2086,18 @@ export interface components {
     /** @description What has changed since `watch_index`: see docs/watch.md. */
     ServerChanges: {
       removed: string[];
-      placed: components['schemas']['PlacedServer'][];
+      placed: components['schemas']['ListedServerAt'][];
     };
-    PlacedServer: {
+    ListedServerAt: {
       at: number;
-      row: components['schemas']['ServerRow'];
+      row: components['schemas']['ListedServer'];
     };
     ListServerCrashesResponse: {
       /** @description The last ten ways in which servers crashed, the latest first, with how many did. */
-      crashes: components['schemas']['ServerCrashes'][];
+      crashes: components['schemas']['CrashGroup'][];
       watch: components['schemas']['WatchIndex'];
     };
-    ServerCrashes: {
+    CrashGroup: {
       /** @description How the servers ended, in words. */
       summary: string;
       exit_code?: number;

@@ -48,7 +48,7 @@ async function openMachine(space: DiskSpace = UNLIMITED_SPACE, of_machine?: stri
   const directory = of_machine ?? (await makeDataDirectory());
   const { clock } = muster;
   const builds = createBuilds({ database, clock, uploads, directory, space, available: { kinds: [] } });
-  const unpack = async (build_id: string) => (await builds.unpacked(game, build_id)).directory;
+  const unpack = async (build_id: string) => (await builds.ensureUnpacked(game, build_id)).directory;
   const remove = async (kept_ms: number, buildsInUse = readNoBuilds) => {
     const before = new Date(clock.now().getTime() - kept_ms);
     return (await builds.removeUnused({ before, buildsInUse })).map(({ build_id }) => build_id);
@@ -331,7 +331,7 @@ describe('unused builds: on a disk without space', () => {
       },
     });
     const build_id = await script();
-    const place = (await feature.api.unpacked(game, build_id)).directory;
+    const place = (await feature.api.ensureUnpacked(game, build_id)).directory;
     muster.clock.advance(1_000 * DAY_MS);
     const stop = new AbortController();
     const work = feature.startWork?.(stop.signal) ?? [];

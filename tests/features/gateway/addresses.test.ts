@@ -8,7 +8,7 @@ const WILDCARD = { current: () => new Map([['*.games.example.com', { certificate
 const BASE: AddressesOptions = {
   servers_domain: 'games.example.com',
   public_url: 'http://play.example.com:8080',
-  port: 8_080,
+  service_port: 8_080,
   https_port: undefined,
   http_port: undefined,
   certificates: NONE,

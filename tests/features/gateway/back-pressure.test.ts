@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import type { ServerWebSocket } from 'bun';
-import { openServerSocket, SocketRelay } from '../../../src/features/gateway/socket-relay.ts';
+import { openServerSocket, PassedSocket } from '../../../src/features/gateway/passed-socket.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { SOCKET_HANDLERS, type SocketHandler } from '../../../src/platform/socket/socket-handlers.ts';
 import { makeCertificate } from '../../support/network/tls.ts';
@@ -8,9 +8,9 @@ import { IMMEDIATE_MS, waitFor } from '../../support/wait.ts';
 
 const MIB = 1024 ** 2;
 const FRAMES = 100;
-/** Bytes that a relay may keep: a frame, and what Bun reads at a time. */
+/** Bytes that a passed socket may keep: a frame, and what Bun reads at a time. */
 const UNSENT_BYTES_MAX = 2 * MIB;
-/** Bytes that the kernel may keep for both connections of a relay, in addition. */
+/** Bytes that the kernel may keep for both connections of one, in addition. */
 const UNDER_WAY_MAX = 32 * MIB;
 const TRAFFIC = { limits: { is_on: false, scale: 1 }, bytes_a_minute: { of_server: 1, of_address: 1 } };
 const KINDS = ['without TLS', 'with TLS'] as const;
@@ -76,7 +76,7 @@ class Game implements Disposable {
   }
 }
 
-/** Opens a player's WebSocket to a game through a relay. */
+/** Opens a player's WebSocket to a game, as the gateway passes it on. */
 async function openStage({ with_tls = false, stuck_max_ms = 60_000 } = {}) {
   const game = new Game();
   const to_game = await openServerSocket({
@@ -87,14 +87,14 @@ async function openStage({ with_tls = false, stuck_max_ms = 60_000 } = {}) {
   });
   const traffics = createTraffic(TRAFFIC);
   const ended = Promise.withResolvers<{ was_lost: boolean }>();
-  const traffic = traffics.of('a server').of('127.0.0.1');
-  const relay = new SocketRelay(to_game, { traffic, stuck_max_ms, onEnd: ended.resolve });
+  const traffic = traffics.ofServer('a server').ofClient('127.0.0.1');
+  const passed = new PassedSocket(to_game, { traffic, stuck_max_ms, onEnd: ended.resolve });
   let to_player: ServerWebSocket<SocketHandler> | undefined;
   const front = Bun.serve<SocketHandler>({
     hostname: '127.0.0.1',
     port: 0,
     ...(with_tls && { tls: { cert: key_pair.certificate, key: key_pair.key } }),
-    fetch: (request, server) => (server.upgrade(request, { data: relay }) ? undefined : new Response('')),
+    fetch: (request, server) => (server.upgrade(request, { data: passed }) ? undefined : new Response('')),
     websocket: {
       ...SOCKET_HANDLERS,
       open(socket) {
@@ -246,10 +246,10 @@ test('back pressure of WebSockets: a server that sends on and never answers the 
   using server = openDeafServer();
   const url = `ws://127.0.0.1:${server.port}`;
   const to_game = await openServerSocket({ server_id: 'a server', url, headers: new Headers(), protocols: [] });
-  const traffic = createTraffic(TRAFFIC).of('a server').of('127.0.0.1');
-  const relay = new SocketRelay(to_game, { traffic, onEnd() {} });
+  const traffic = createTraffic(TRAFFIC).ofServer('a server').ofClient('127.0.0.1');
+  const passed = new PassedSocket(to_game, { traffic, onEnd() {} });
   const began = performance.now();
-  relay.close(1_006, '');
+  passed.close(1_006, '');
   await server.closed;
   expect(performance.now() - began).toBeLessThan(IMMEDIATE_MS);
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { connect } from 'node:net';
 import { AnswerDeadline } from '../../../src/features/gateway/answer-deadline.ts';
-import { relayRequest } from '../../../src/features/gateway/http-relay.ts';
+import { passRequest } from '../../../src/features/gateway/request-passing.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { IS_FULL_LENGTH } from '../../support/full-length.ts';
@@ -171,8 +171,8 @@ function openRelay({
   });
   const bytes_a_minute = { of_server: bytes_max, of_address: bytes_max };
   const traffic = createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute })
-    .of('a server')
-    .of('127.0.0.1');
+    .ofServer('a server')
+    .ofClient('127.0.0.1');
   const client = { address: '127.0.0.1', host: 'game.example.com', proto: 'http' } as const;
   const front = Bun.serve({
     hostname: '127.0.0.1',
@@ -187,7 +187,7 @@ function openRelay({
         sent += 1;
       };
       const options = { body_pause_max_ms, onBodySent };
-      return await relayRequest({ ...passed, client, traffic, onEnd }, request, options).catch((error) =>
+      return await passRequest({ ...passed, client, traffic, onEnd }, request, options).catch((error) =>
         error instanceof ServiceError
           ? new Response(error.code, { status: error.status })
           : new Response('failed', { status: 400 }),

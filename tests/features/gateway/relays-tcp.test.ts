@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { Quota } from '../../../src/features/gateway/quota.ts';
 import { Connection } from '../../../src/features/gateway/relays/connection.ts';
 import { openTcpRelay, type TcpRelayOptions } from '../../../src/features/gateway/relays/tcp-relay.ts';
+import { ServerSlots } from '../../../src/features/gateway/server-slots.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { Slots } from '../../../src/platform/limits/slots.ts';
 import { findFreePort } from '../../support/network/test-ports.ts';
@@ -12,7 +12,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const HOST = '127.0.0.1';
 const BYTES = { of_server: 1e9, of_address: 1e9 };
-const traffic = createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute: BYTES }).of('a server');
+const traffic = createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute: BYTES }).ofServer('a server');
 const MANY = { open_max: 1_000, open_of_address_max: 1_000, opened_per_second_max: 1_000 };
 const KINDS = ['without TLS', 'with TLS'] as const;
 
@@ -49,7 +49,7 @@ function startRelay(target_port: number, { limits = {}, slots = new Slots(1_000)
   const relay = openTcpRelay({
     listen: { hostname: HOST, port },
     target: { hostname: HOST, port: target_port },
-    quota: new Quota({ ...MANY, ...limits }, slots, 'a game'),
+    slots: new ServerSlots({ ...MANY, ...limits }, slots, 'a game'),
     traffic,
     ...more,
   });
@@ -97,7 +97,7 @@ describe('relays: a TCP relay refuses', () => {
       openTcpRelay({
         listen: { hostname: HOST, port: relay.port },
         target: { hostname: HOST, port: echo.port },
-        quota: new Quota(MANY, relay.slots, 'a game'),
+        slots: new ServerSlots(MANY, relay.slots, 'a game'),
         traffic,
       });
     expect(again).toThrow(expect.objectContaining({ code: 'EADDRINUSE' }));
@@ -276,7 +276,7 @@ test('relays: a connection whose reader is slow is not silent while it reads', a
   const connection = new Connection(client, {
     target: { hostname: HOST, port: 1 },
     header: undefined,
-    traffic: traffic.of(HOST),
+    traffic: traffic.ofClient(HOST),
     onEnd() {
       is_over = true;
     },

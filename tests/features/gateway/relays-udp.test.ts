@@ -1,6 +1,6 @@
 import { describe, expect, spyOn, test } from 'bun:test';
-import { Quota } from '../../../src/features/gateway/quota.ts';
 import { openUdpRelay, type UdpSilence } from '../../../src/features/gateway/relays/udp-relay.ts';
+import { ServerSlots } from '../../../src/features/gateway/server-slots.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { Slots } from '../../../src/platform/limits/slots.ts';
 import { findFreePort } from '../../support/network/test-ports.ts';
@@ -9,7 +9,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const HOST = '127.0.0.1';
 const BYTES = { of_server: 1e9, of_address: 1e9 };
-const traffic = createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute: BYTES }).of('a server');
+const traffic = createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute: BYTES }).ofServer('a server');
 const LARGE = 'x'.repeat(1_000);
 const MANY = { open_max: 1_000, open_of_address_max: 1_000, opened_per_second_max: 1_000 };
 
@@ -54,7 +54,7 @@ async function startRelay(target_port: number, changes: RelayChanges = {}) {
   const relay = await openUdpRelay({
     listen: { hostname, port },
     target: { hostname: HOST, port: target_port },
-    quota: new Quota({ ...MANY, ...limits }, slots, 'a game'),
+    slots: new ServerSlots({ ...MANY, ...limits }, slots, 'a game'),
     traffic,
     ...more,
   });
@@ -64,8 +64,13 @@ async function startRelay(target_port: number, changes: RelayChanges = {}) {
 describe('relays: a UDP relay refuses', () => {
   test('to open at a port that is taken', async () => {
     using relay = await startRelay(1);
-    const quota = new Quota(MANY, relay.slots, 'a game');
-    const again = openUdpRelay({ listen: { hostname: HOST, port: relay.port }, target: relay, quota, traffic });
+    const of_server = new ServerSlots(MANY, relay.slots, 'a game');
+    const again = openUdpRelay({
+      listen: { hostname: HOST, port: relay.port },
+      target: relay,
+      slots: of_server,
+      traffic,
+    });
     await expect(again).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 

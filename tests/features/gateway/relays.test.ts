@@ -14,7 +14,7 @@ const OPTIONS = {
   limits: { is_on: true, scale: 1 },
   traffic: createTraffic({ limits: { is_on: true, scale: 1 }, bytes_a_minute: { of_server: 1e9, of_address: 1e9 } }),
   proxy_protocol: undefined,
-  freePort: async () => 0,
+  endServersOnPort: async () => 0,
 };
 
 function startEcho() {
@@ -38,13 +38,13 @@ test('relays: of a server with one port in use by another program, none is open 
   const taker = Bun.listen({ hostname: HOST, port: second, socket: { data() {} } });
   const server = serverAt(echo.port, first);
   const both = { ...server, ports: { ...server.ports, other: serverAt(echo.port, second).ports.game } };
-  for (let time = 0; time < 2; time += 1) expect([...(await relays.keep([both]))]).toEqual([both.server_id]);
+  for (let time = 0; time < 2; time += 1) expect([...(await relays.openOnly([both]))]).toEqual([both.server_id]);
   expect(events).toMatchObject([{ event: 'relays_not_opened', server_id: both.server_id, ports: [first, second] }]);
   expect(await rejectionOf(Error, echoByTcp({ hostname: HOST, port: first }, 'hello'))).toMatchObject({
     code: 'ECONNREFUSED',
   });
   taker.stop(true);
-  expect((await relays.keep([both])).size).toBe(0);
+  expect((await relays.openOnly([both])).size).toBe(0);
   for (const port of [first, second]) expect(await echoByTcp({ hostname: HOST, port }, 'hello')).toBe('hello');
 });
 
@@ -53,7 +53,7 @@ test('relays: those of other servers stay open when a server ends', async () => 
   using relays = createRelays({ ...OPTIONS, events: { emit() {} } });
   const [ending, other] = [findFreePort(), findFreePort()];
   const staying = serverAt(echo.port, other);
-  await relays.keep([serverAt(echo.port, ending), staying]);
+  await relays.openOnly([serverAt(echo.port, ending), staying]);
   let answer = '';
   const player = await Bun.connect({
     hostname: HOST,
@@ -64,7 +64,7 @@ test('relays: those of other servers stay open when a server ends', async () => 
       },
     },
   });
-  await relays.keep([staying]);
+  await relays.openOnly([staying]);
   expect(await rejectionOf(Error, echoByTcp({ hostname: HOST, port: ending }, 'hello'))).toMatchObject({
     code: 'ECONNREFUSED',
   });

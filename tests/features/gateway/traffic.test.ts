@@ -92,7 +92,7 @@ describe('gateway: the counts of a machine', () => {
     const start = () => {
       const traffic = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL });
       const { store } = createTrafficStoring({ database, events: { emit() {} }, traffic, node_id });
-      return { client: traffic.of(server_id).of('192.0.2.1'), store };
+      return { client: traffic.ofServer(server_id).ofClient('192.0.2.1'), store };
     };
     return { server_id, node_id, setState, start, read: () => readTraffic(muster, game, server_id) };
   }
@@ -181,15 +181,15 @@ const SMALL = { of_address: 2 * KIB, of_server: 16 * KIB };
 
 describe('gateway: limits of bytes', () => {
   test('of an address and of a server, in both directions', () => {
-    const server = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL }).of('a server');
-    const client = server.of('192.0.2.1');
+    const server = createTraffic({ limits: LIMITS, bytes_a_minute: SMALL }).ofServer('a server');
+    const client = server.ofClient('192.0.2.1');
     expect([client.countReceived(KIB), client.countSent(KIB), client.is_over_limit]).toEqual([true, true, false]);
     expect([client.countReceived(1), client.is_over_limit]).toEqual([false, true]);
     // One address has many clients.
-    expect(server.of('192.0.2.1').is_over_limit).toBe(true);
-    expect(server.of('192.0.2.2').is_over_limit).toBe(false);
-    for (let number = 3; number < 10; number += 1) server.of(`192.0.2.${number}`).countSent(2 * KIB);
-    expect(server.of('192.0.2.99').is_over_limit).toBe(true);
+    expect(server.ofClient('192.0.2.1').is_over_limit).toBe(true);
+    expect(server.ofClient('192.0.2.2').is_over_limit).toBe(false);
+    for (let number = 3; number < 10; number += 1) server.ofClient(`192.0.2.${number}`).countSent(2 * KIB);
+    expect(server.ofClient('192.0.2.99').is_over_limit).toBe(true);
   });
 
   test('of a text count its bytes in UTF-8', async () => {

@@ -206,8 +206,8 @@ describe('a container engine that is configured and cannot be used', () => {
   });
 
   test('is not used without root, because servers that are processes could use it, too', async () => {
-    const missing = 'a container engine needs a service that runs as root';
-    expect((await open(join(place, 'nowhere'), { is_root: false })).runtime).toEqual({ missing });
+    const why_missing = 'a container engine needs a service that runs as root';
+    expect((await open(join(place, 'nowhere'), { is_root: false })).runtime).toEqual({ why_missing });
   });
 
   test('is not opened if containers are turned off', async () => {

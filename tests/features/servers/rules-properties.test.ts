@@ -108,7 +108,7 @@ function perform(
     case 'adopt':
       return {
         ...world,
-        server: { ...server, ...(step.started.is === 'running' ? running : { identity: IDENTITY }) },
+        server: { ...server, ...(step.accepted.is === 'running' ? running : { identity: IDENTITY }) },
       };
     case 'stop':
       return { ...world, was_stop_requested: true, observed: ends_when_asked ? EXITED : observed };

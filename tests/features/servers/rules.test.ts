@@ -52,7 +52,7 @@ describe('servers: the next step', () => {
     ['ends one that was accepted and disappeared as lost', ACCEPTED, ABSENT, finish({ failure: LOST })],
     ['ends one that was destroyed before it ran, and not as lost', { ...ACCEPTED, ...ASKED }, ABSENT, finish()],
 
-    ['adopts a pending one that was not recorded', WANTED, PENDING, { do: 'adopt', started: PENDING }],
+    ['adopts a pending one that was not recorded', WANTED, PENDING, { do: 'adopt', accepted: PENDING }],
     ['reports why one is pending', ACCEPTED, PENDING, { do: 'report', reason: PENDING.reason }],
     ['kills a pending one that is to end', { ...ACCEPTED, ...ASKED }, PENDING, { do: 'kill' }],
     ['kills one that is to end and was not recorded', { ...WANTED, ...ASKED }, PENDING, { do: 'kill' }],
@@ -63,7 +63,7 @@ describe('servers: the next step', () => {
     ['sends SIGTERM to one that is to end and can be asked', { ...STARTED, ...ASKED }, STOPPABLE, { do: 'stop' }],
     ['kills a started one whose time is over', { ...STARTED, ...OVERDUE }, PENDING, KILL],
     ['kills a started one that has failed', { ...STARTED, ...FAILED }, PENDING, KILL],
-    ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', started: RUNNING }],
+    ['adopts one that was pending and runs', ACCEPTED, RUNNING, { do: 'adopt', accepted: RUNNING }],
 
     ['waits for an unreachable one', STARTED, unreachable(59_999), { do: 'wait' }],
     ['kills one that has been unreachable for a minute', STARTED, unreachable(60_000), { do: 'kill' }],
@@ -76,8 +76,8 @@ describe('servers: the next step', () => {
       { do: 'kill' },
     ],
 
-    ['adopts a running one whose start was not recorded', WANTED, RUNNING, { do: 'adopt', started: RUNNING }],
-    ['adopts one that is to end, too', { ...WANTED, ...OVERDUE }, RUNNING, { do: 'adopt', started: RUNNING }],
+    ['adopts a running one whose start was not recorded', WANTED, RUNNING, { do: 'adopt', accepted: RUNNING }],
+    ['adopts one that is to end, too', { ...WANTED, ...OVERDUE }, RUNNING, { do: 'adopt', accepted: RUNNING }],
     ['is nothing for one that runs as wanted', STARTED, RUNNING, { do: 'wait' }],
     ['sends SIGTERM to one that is to end', { ...STARTED, ...ASKED }, RUNNING, { do: 'stop' }],
     ['kills one whose time is over', { ...STARTED, ...OVERDUE }, RUNNING, { do: 'kill' }],

@@ -54,7 +54,7 @@ describe('a machine whose runtime answers late', () => {
         runtime,
         takes_servers: true,
         logs,
-        builds: { kindOf: async () => build.kind, unpacked: async () => build, isUnpacked: async () => true },
+        builds: { kindOf: async () => build.kind, ensureUnpacked: async () => build, isUnpacked: async () => true },
         tokens: await openServiceTokens({ database_address, clock }),
         developerGroupsOf: async () => new Map(),
         machine: {
@@ -65,7 +65,7 @@ describe('a machine whose runtime answers late', () => {
           resources_max: undefined,
           relayed: new Set(),
         },
-        relays: { keep: async () => new Set() },
+        relays: { openOnly: async () => new Set() },
         machines: LONE_MACHINE,
       },
       stop.signal,

@@ -54,7 +54,7 @@ async function openMachine(failure: Error) {
     runtime: machine.runtime,
     logs: createLogs({ database, clock }),
     tokens: await openServiceTokens({ database_address, clock }),
-    builds: { kindOf: () => Promise.reject(failure), unpacked: () => Promise.reject(failure) },
+    builds: { kindOf: () => Promise.reject(failure), ensureUnpacked: () => Promise.reject(failure) },
     machine: { api_url: 'http://127.0.0.1:8080' },
   });
   return { start: () => starting.start(server), read };

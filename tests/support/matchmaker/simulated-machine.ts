@@ -98,7 +98,7 @@ export async function openSimulatedMachine(
       runtime,
       logs,
       takes_servers: true,
-      builds: { kindOf: async () => BUILD.kind, unpacked: async () => BUILD, isUnpacked: async () => true },
+      builds: { kindOf: async () => BUILD.kind, ensureUnpacked: async () => BUILD, isUnpacked: async () => true },
       tokens: await openServiceTokens({ database_address, clock }),
       developerGroupsOf,
       machine: {
@@ -110,7 +110,7 @@ export async function openSimulatedMachine(
         resources_max: undefined,
         relayed: new Set(),
       },
-      relays: { keep: async () => new Set() },
+      relays: { openOnly: async () => new Set() },
       machines,
     },
     stop.signal,

@@ -53,7 +53,7 @@ export async function unpackImage(
   const rootfs = await openRootfs(directory, reading);
   await applyLayers(files, image, rootfs, reading);
   await rm(stored, { recursive: true });
-  await writeConfig(directory, await processOfImage(image.settings, rootfs), options);
+  await writeConfig(directory, await processOfImage(image.config, rootfs), options);
 }
 
 /** Unpacks a tar with `config.json` and `rootfs/` to a new directory, like `unpackImage`. */
@@ -108,7 +108,7 @@ async function applyLayers(files: TarFiles, image: Image, rootfs: Rootfs, readin
     } catch (error) {
       throw inLayer(index + 1, error);
     }
-    const expected = image.settings.rootfs?.diff_ids?.[index];
+    const expected = image.config.rootfs?.diff_ids?.[index];
     const digest = `sha256:${hasher.digest('hex')}`;
     if (expected !== undefined && expected !== digest) throw invalid(`the digest of its layer ${index + 1} is wrong`);
   }

@@ -65,12 +65,12 @@ export type ImageConfig = Static<typeof ImageConfig>;
 /** An image in a tar: names of files in it. */
 interface ListedImage {
   tags: string[];
-  config: string;
+  config_file: string;
   layers: string[];
 }
 
 export interface Image extends ListedImage {
-  settings: ImageConfig;
+  config: ImageConfig;
 }
 
 /** The requirements for the image to choose. */
@@ -84,14 +84,14 @@ export interface WantedImage {
 export async function chooseImage(files: TarFiles, { image_tag, architecture }: WantedImage): Promise<Image> {
   const listed = await listImages(files);
   const images: Image[] = [];
-  for (const image of listed) images.push({ ...image, settings: await readConfig(files, image) });
+  for (const image of listed) images.push({ ...image, config: await readConfig(files, image) });
   const named = images.filter(({ tags }) => image_tag !== null && tags.some((tag) => isSameTag(tag, image_tag)));
   const candidates = named.length > 0 ? named : images;
-  const suited = candidates.filter(({ settings }) => isFor(settings, architecture));
+  const suited = candidates.filter(({ config }) => isFor(config, architecture));
   const [first, ...others] = suited;
-  if (!first) throw refusePlatform(candidates, architecture);
-  if (others.some((other) => other.config !== first.config))
-    throw refuseChoice(suited, { image_tag, is_named: named.length > 0 });
+  if (!first) throw platformRefusal(candidates, architecture);
+  if (others.some((other) => other.config_file !== first.config_file))
+    throw choiceRefusal(suited, { image_tag, is_named: named.length > 0 });
   return first;
 }
 
@@ -105,7 +105,7 @@ async function listDockerImages(files: TarFiles): Promise<ListedImage[]> {
   const manifest = await files.readJson(DOCKER_MANIFEST, DockerManifest);
   return manifest.map(({ Config, RepoTags, Layers }) => ({
     tags: RepoTags ?? [],
-    config: Config,
+    config_file: Config,
     layers: Layers ?? [],
   }));
 }
@@ -124,7 +124,7 @@ async function listOciImages(files: TarFiles): Promise<ListedImage[]> {
     if (visited > IMAGES_MAX) throw invalid(`it has more than ${IMAGES_MAX} images and lists of images`);
     const entry = await files.readJson(name, OciEntry);
     if ('layers' in entry) {
-      images.push({ tags, config: blobOf(entry.config), layers: entry.layers.map(blobOf) });
+      images.push({ tags, config_file: blobOf(entry.config), layers: entry.layers.map(blobOf) });
       return;
     }
     for (const manifest of entry.manifests) {
@@ -139,17 +139,17 @@ async function listOciImages(files: TarFiles): Promise<ListedImage[]> {
   return images;
 }
 
-async function readConfig(files: TarFiles, { config, layers }: ListedImage): Promise<ImageConfig> {
-  const settings = await files.readJson(config, ImageConfig);
+async function readConfig(files: TarFiles, { config_file, layers }: ListedImage): Promise<ImageConfig> {
+  const config = await files.readJson(config_file, ImageConfig);
   // In the older layout, the name of the file is its digest.
-  const digest = /^(?<sha256>[0-9a-f]{64})\.json$/.exec(config)?.groups?.sha256;
-  if (digest !== undefined && digest !== files.digestOf(config))
-    throw invalid(`the digest of ${quote(config)} is wrong`);
-  const count = settings.rootfs?.diff_ids?.length;
+  const digest = /^(?<sha256>[0-9a-f]{64})\.json$/.exec(config_file)?.groups?.sha256;
+  if (digest !== undefined && digest !== files.digestOf(config_file))
+    throw invalid(`the digest of ${quote(config_file)} is wrong`);
+  const count = config.rootfs?.diff_ids?.length;
   if (count !== undefined && count !== layers.length) {
-    throw invalid(`${quote(config)} names ${count} layers, but the image has ${layers.length}`);
+    throw invalid(`${quote(config_file)} names ${count} layers, but the image has ${layers.length}`);
   }
-  return settings;
+  return config;
 }
 
 function blobOf({ digest }: { digest: string }): string {
@@ -166,12 +166,12 @@ function isSameTag(tag: string, wanted: string): boolean {
   return complete(tag) === complete(wanted) || tag === complete(wanted).split(':').at(-1);
 }
 
-function isFor(settings: ImageConfig, architecture: string): boolean {
-  return (settings.os ?? 'linux') === 'linux' && (settings.architecture ?? architecture) === architecture;
+function isFor(config: ImageConfig, architecture: string): boolean {
+  return (config.os ?? 'linux') === 'linux' && (config.architecture ?? architecture) === architecture;
 }
 
-function refusePlatform(images: Image[], architecture: string) {
-  const platforms = images.map(({ settings: { os = 'linux', architecture: processor = 'any processor' } }) =>
+function platformRefusal(images: Image[], architecture: string) {
+  const platforms = images.map(({ config: { os = 'linux', architecture: processor = 'any processor' } }) =>
     `${os}/${processor}`.slice(0, 40),
   );
   const named = JSON.stringify([...new Set(platforms)].slice(0, NAMED_MAX).join(', '));
@@ -181,7 +181,7 @@ function refusePlatform(images: Image[], architecture: string) {
 }
 
 /** `is_named`: whether the images have the wanted tag. */
-function refuseChoice(images: Image[], { image_tag, is_named }: { image_tag: string | null; is_named: boolean }) {
+function choiceRefusal(images: Image[], { image_tag, is_named }: { image_tag: string | null; is_named: boolean }) {
   if (image_tag !== null && is_named) return invalid(`it has ${images.length} images with the tag ${quote(image_tag)}`);
   const names = images.map(({ tags }) => tags[0] ?? 'an image without a tag').slice(0, NAMED_MAX);
   const listed = names.map(quote).join(', ');

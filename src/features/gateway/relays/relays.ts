@@ -1,8 +1,14 @@
 import type { Events } from '../../../platform/events.ts';
 import { isCovered, type KeyPair, type ServedCertificates } from '../../../platform/http/ports/tls-port.ts';
 import type { ServerPort } from '../../servers/servers.ts';
-import { CONNECTION_LIMITS, type CountedServer, openConnectionSlots, Quota, scaleLimits } from '../quota.ts';
 import { LOOPBACK } from '../server-host.ts';
+import {
+  CONNECTION_LIMITS,
+  type CountedServer,
+  openConnectionSlots,
+  ServerSlots,
+  scaleLimits,
+} from '../server-slots.ts';
 import type { Traffic } from '../traffic.ts';
 import { listenAddressOf } from './listen-address.ts';
 import type { ProxyProtocol } from './proxy-header.ts';
@@ -22,7 +28,7 @@ export interface RelaysOptions {
   /** How servers learn the addresses of TCP clients, if at all. */
   proxy_protocol: ProxyProtocol | undefined;
   /** Ends the game servers of this machine that took a TCP port. Returns how many. */
-  freePort(port: number): Promise<number>;
+  endServersOnPort(port: number): Promise<number>;
 }
 
 /** A server of this machine. */
@@ -30,24 +36,25 @@ export interface RelayedServer extends CountedServer {
   ports: Record<string, ServerPort>;
 }
 
-/** The quotas of the clients of one server. */
-interface ServerQuotas {
+/** The slots of the clients of one server. */
+interface ClientSlots {
   server_id: string;
-  connections: Quota;
-  flows: Quota;
+  connections: ServerSlots;
+  flows: ServerSlots;
 }
 
 export type Relays = ReturnType<typeof createRelays>;
 
 /** Creates the relays of this machine: public ports that lead to ports of its servers. */
 export function createRelays(options: RelaysOptions) {
-  const { server_host, servers_domain, certificates, events, traffic, limits, proxy_protocol, freePort } = options;
+  const { server_host, servers_domain, certificates, events, traffic, limits, proxy_protocol, endServersOnPort } =
+    options;
   const hostname = listenAddressOf(server_host);
   const opened = new Map<string, Relay[]>();
   /** Servers whose relays could not be opened, which was reported. */
   const failed = new Set<string>();
   const slots = openConnectionSlots();
-  const quota_limits = scaleLimits(CONNECTION_LIMITS, limits);
+  const slot_limits = scaleLimits(CONNECTION_LIMITS, limits);
 
   /** Opens the relays of a server: all of them or none. */
   async function open(server: RelayedServer): Promise<void> {
@@ -58,7 +65,7 @@ export function createRelays(options: RelaysOptions) {
     try {
       const relays = await openAll(server, relayed).catch(async (cause: unknown) => {
         // Once for each server, because the eviction reads all processes.
-        if (failed.has(server_id) || !(await freePorts(of_server))) throw cause;
+        if (failed.has(server_id) || !(await endServersOnPorts(of_server))) throw cause;
         return await openAll(server, relayed);
       });
       failed.delete(server_id);
@@ -70,11 +77,11 @@ export function createRelays(options: RelaysOptions) {
   }
 
   async function openAll({ server_id, game_id }: CountedServer, ports: ServerPort[]): Promise<Relay[]> {
-    const quota = () => new Quota(quota_limits, slots, game_id);
-    const quotas = { connections: quota(), flows: quota(), server_id };
+    const openSlots = () => new ServerSlots(slot_limits, slots, game_id);
+    const client_slots = { connections: openSlots(), flows: openSlots(), server_id };
     const relays: Relay[] = [];
     try {
-      for (const port of ports) relays.push(await openRelay(port, quotas));
+      for (const port of ports) relays.push(await openRelay(port, client_slots));
       return relays;
     } catch (error) {
       for (const relay of relays) relay.close();
@@ -83,20 +90,20 @@ export function createRelays(options: RelaysOptions) {
   }
 
   /** Ends game servers that took one of the ports while the service was stopped. Returns whether there were any. */
-  async function freePorts(ports: number[]): Promise<boolean> {
+  async function endServersOnPorts(ports: number[]): Promise<boolean> {
     let count = 0;
-    for (const port of ports) count += await freePort(port);
+    for (const port of ports) count += await endServersOnPort(port);
     return count > 0;
   }
 
-  async function openRelay(port: ServerPort, { connections, flows, server_id }: ServerQuotas): Promise<Relay> {
+  async function openRelay(port: ServerPort, { connections, flows, server_id }: ClientSlots): Promise<Relay> {
     const { protocol, public_port = 0, relay_port = 0 } = port;
     const listen = { hostname, port: relay_port };
     const target = { hostname: LOOPBACK, port: public_port };
-    const shared = { listen, target, traffic: traffic.of(server_id) };
-    if (protocol === 'udp') return await openUdpRelay({ ...shared, quota: flows });
+    const shared = { listen, target, traffic: traffic.ofServer(server_id) };
+    if (protocol === 'udp') return await openUdpRelay({ ...shared, slots: flows });
     const readCertificate = protocol === 'tcp_tls' ? () => certificateOf(port) : undefined;
-    return openTcpRelay({ ...shared, quota: connections, readCertificate, proxy_protocol });
+    return openTcpRelay({ ...shared, slots: connections, readCertificate, proxy_protocol });
   }
 
   /** Returns the certificate for the name in answers, or else any. */
@@ -117,7 +124,7 @@ export function createRelays(options: RelaysOptions) {
      * Opens the relays of this machine's servers, and closes all others. Returns the servers whose relays could not be opened;
      * the next call tries again.
      */
-    async keep(servers: readonly RelayedServer[]): Promise<ReadonlySet<string>> {
+    async openOnly(servers: readonly RelayedServer[]): Promise<ReadonlySet<string>> {
       const known = new Set(servers.map(({ server_id }) => server_id));
       for (const server_id of [...opened.keys()]) if (!known.has(server_id)) close(server_id);
       for (const server_id of [...failed]) if (!known.has(server_id)) failed.delete(server_id);

@@ -1,6 +1,6 @@
 import type { Socket, SocketHandler } from 'bun';
 import type { KeyPair } from '../../../platform/http/ports/tls-port.ts';
-import type { Quota } from '../quota.ts';
+import type { ServerSlots } from '../server-slots.ts';
 import type { ServerTraffic } from '../traffic.ts';
 import { Connection, type Endpoint, SILENCE } from './connection.ts';
 import { encodeProxyHeader, type ProxyProtocol } from './proxy-header.ts';
@@ -10,7 +10,7 @@ export interface TcpRelayOptions {
   /** Where clients connect. */
   listen: Endpoint;
   target: Endpoint;
-  quota: Quota;
+  slots: ServerSlots;
   traffic: ServerTraffic;
   /** Returns the certificate for new connections; undefined while there is none. A relay without this function has no TLS. */
   readCertificate?: (() => KeyPair | undefined) | undefined;
@@ -34,7 +34,7 @@ type ClientSocket = Socket<Connection | undefined>;
  * ones go on. Throws an error with the code EADDRINUSE if the port is taken.
  */
 export function openTcpRelay(options: TcpRelayOptions): Relay {
-  const { listen, target, quota, traffic: of_server, readCertificate, proxy_protocol, silence = SILENCE } = options;
+  const { listen, target, slots, traffic: of_server, readCertificate, proxy_protocol, silence = SILENCE } = options;
   const connections = new Set<Connection>();
 
   function accept(client: ClientSocket): void {
@@ -44,9 +44,9 @@ export function openTcpRelay(options: TcpRelayOptions): Relay {
     if (address === undefined || (readCertificate && !key_pair)) return void client.terminate();
     // Before a slot is taken, because it throws if the client resets the connection at this moment.
     const header = proxy_protocol && encodeProxyHeader(proxy_protocol, client);
-    const free = quota.take(address);
+    const free = slots.take(address);
     if (!free) return void client.terminate();
-    const traffic = of_server.of(address);
+    const traffic = of_server.ofClient(address);
     const noteClosed = traffic.countOpened('connections');
     const onEnd = () => {
       connections.delete(connection);

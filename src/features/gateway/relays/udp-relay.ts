@@ -1,4 +1,4 @@
-import type { Quota } from '../quota.ts';
+import type { ServerSlots } from '../server-slots.ts';
 import type { ServerTraffic } from '../traffic.ts';
 import type { Endpoint } from './connection.ts';
 import { Flow } from './flow.ts';
@@ -9,7 +9,7 @@ export interface UdpRelayOptions {
   /** Where clients send their packets. */
   listen: Endpoint;
   target: Endpoint;
-  quota: Quota;
+  slots: ServerSlots;
   traffic: ServerTraffic;
   silence?: UdpSilence;
 }
@@ -29,13 +29,13 @@ const SILENCE: UdpSilence = { max_ms: 60_000, after_one_packet_max_ms: 10_000 };
  * the code EADDRINUSE if the port is taken.
  */
 export async function openUdpRelay(options: UdpRelayOptions): Promise<Relay> {
-  const { listen, target, quota, traffic: of_server, silence = SILENCE } = options;
+  const { listen, target, slots, traffic: of_server, silence = SILENCE } = options;
   const flows = new Map<string, Flow>();
 
   function begin(key: string, address: string, port: number): Flow | undefined {
-    const free = quota.take(address);
+    const free = slots.take(address);
     if (!free) return undefined;
-    const traffic = of_server.of(address);
+    const traffic = of_server.ofClient(address);
     const noteClosed = traffic.countOpened('connections');
     const answer = (bytes: Buffer) => send(bytes, port, address);
     const onEnd = () => {

@@ -7,7 +7,7 @@ import { HAS_CRASHED, type ServerRow, servers } from '../tables.ts';
 const GROUPS_MAX = 10;
 
 /** Servers that crashed in the same way, and the last of them. */
-export interface Crashes extends Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'> {
+export interface CrashGroup extends Pick<ServerRow, 'exit_code' | 'exit_signal' | 'failure'> {
   count: number;
   last_server_id: string;
   last_ended_at: Date;
@@ -18,7 +18,7 @@ export async function selectCrashes(
   queries: Queries,
   { game_id, namespace_id }: ServerScope,
   since: Date,
-): Promise<Crashes[]> {
+): Promise<CrashGroup[]> {
   const { exit_code, exit_signal, failure, server_id, ended_at } = servers;
   const last_ended_at = sql<Date>`max(${ended_at})`.mapWith(ended_at);
   return await queries

@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Timestamp, Uuid } from '../../../platform/http/shapes.ts';
 import { describeEnd } from '../end-description.ts';
-import type { Crashes } from './crashes-store.ts';
+import type { CrashGroup } from './crashes-store.ts';
 
-const ServerCrashes = Type.Object(
+const CrashGroupShape = Type.Object(
   {
     summary: Type.String({ description: 'How the servers ended, in words.' }),
     exit_code: Type.Optional(Type.Integer()),
@@ -12,16 +12,21 @@ const ServerCrashes = Type.Object(
     last_server_id: Uuid,
     last_end_ts: Timestamp,
   },
-  { title: 'ServerCrashes' },
+  { title: 'CrashGroup' },
 );
 
 export const CrashesAnswer = Type.Object({
-  crashes: Type.Array(ServerCrashes, {
+  crashes: Type.Array(CrashGroupShape, {
     description: 'The last ten ways in which servers crashed, the latest first, with how many did.',
   }),
 });
 
-export function toCrashes({ count, last_server_id, last_ended_at, ...end }: Crashes): Static<typeof ServerCrashes> {
+export function toCrashGroup({
+  count,
+  last_server_id,
+  last_ended_at,
+  ...end
+}: CrashGroup): Static<typeof CrashGroupShape> {
   const { exit_code, exit_signal } = end;
   return {
     // The loss of a machine is no crash, so it is not among these.

@@ -15,14 +15,14 @@ const CHUNKS_MAX = 256;
 
 const LATEST = toMoment(Number.POSITIVE_INFINITY);
 
-/** A chunk of a log to insert. */
-export type NewChunk = Omit<LogChunkRow, 'end_offset'>;
+/** A chunk of a log. */
+export type LogChunk = Omit<LogChunkRow, 'end_offset'>;
 
 /** The number of lines that a chunk still holds. An emptied chunk has its line numbers, but not its content. */
-const kept_count = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
+const KEPT_COUNT = sql`case when octet_length(${serverLogChunks.content}) = 0 then 0 else ${serverLogChunks.line_count} end`;
 
 /** Inserts a chunk and wakes watchers. Keeps a chunk that exists, which another process inserted, and then returns false. */
-export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<boolean> {
+export async function insertChunk(queries: Queries, chunk: LogChunk): Promise<boolean> {
   const rows = await queries.execute<{ is_added: boolean }>(sql`
     with ${bump([topics.log(chunk.server_id, chunk.stream)])},
     added as (
@@ -41,7 +41,7 @@ export async function insertChunk(queries: Queries, chunk: NewChunk): Promise<bo
 }
 
 /** Returns the last chunk of a log. */
-export async function selectLastChunk(queries: Queries, name: LogName): Promise<NewChunk | undefined> {
+export async function selectLastChunk(queries: Queries, name: LogName): Promise<LogChunk | undefined> {
   const [row] = await queries
     .select()
     .from(serverLogChunks)
@@ -71,7 +71,7 @@ export async function selectChunksFrom(
   );
   const last = sql`(
     select max(first_line) from (
-      select first_line, sum(${kept_count}) over (order by first_line) - ${kept_count} as lines_before
+      select first_line, sum(${KEPT_COUNT}) over (order by first_line) - ${KEPT_COUNT} as lines_before
       from ${serverLogChunks} where ${follows} order by first_line limit ${CHUNKS_MAX}
     ) as following where lines_before < ${lines_wanted}
   )`;
@@ -149,7 +149,7 @@ export async function selectLastChunks(queries: Queries, name: LogName, lines_wa
   const { first_line } = serverLogChunks;
   const first = sql`(
     select min(first_line) from (
-      select first_line, sum(${kept_count}) over (order by first_line desc) - ${kept_count} as lines_after
+      select first_line, sum(${KEPT_COUNT}) over (order by first_line desc) - ${KEPT_COUNT} as lines_after
       from ${serverLogChunks} where ${isOf(name)} order by first_line desc limit ${CHUNKS_MAX}
     ) as last where lines_after < ${lines_wanted}
   )`;

@@ -92,7 +92,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     if (!is_any_due && ending.length === 0) return 0;
     const left = machine_room.beside(running, await readUnavailablePorts(queries, running, releasedBefore()));
     const filter = { ...filterFor(left), counted_max: TAKEN_AT_ONCE_MAX };
-    const all_namespaces = await waitingStore.selectWaiting(queries, queue, filter);
+    const all_namespaces = await waitingStore.selectWaitingNamespaces(queries, queue, filter);
     const used = Math.max(running.length / machine.servers_max, usedShareOf(machine_room.whole, left));
     const namespaces = await other_machines.selectDueToTake(all_namespaces, used);
     const { to_take, wait_reasons } = await planShares(namespaces, running, left);

@@ -96,7 +96,7 @@ export interface WaitingRow {
 }
 
 /** Returns the namespaces with waiting servers. Steps through the index by namespace, however many servers each has. */
-export async function selectWaiting(
+export async function selectWaitingNamespaces(
   queries: Queries,
   queue: WaitingQuery,
   { counted_max, ...filter }: RoomFilter & { counted_max: number },

@@ -14,13 +14,13 @@ export function withoutStarts(runtime: Runtime | MissingRuntime): Runtime[] {
  */
 export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], events: Events): Runtime {
   const runtimes = opened.filter((one) => 'kinds' in one);
-  const missing = opened.flatMap((one) => ('kinds' in one ? [] : one.missing))[0];
+  const why_missing = opened.flatMap((one) => ('kinds' in one ? [] : one.why_missing))[0];
   const owners = new Map<string, Runtime>();
   const [first] = runtimes;
   assert(first, 'there is a runtime to combine');
   const fallback = first;
   const { host } = fallback;
-  const others = runtimes.find((runtime) => runtime.others)?.others;
+  const other_machines = runtimes.find((runtime) => runtime.other_machines)?.other_machines;
   /** The steps that failed for each runtime the last time, which were reported. */
   const failing = new Map<Runtime, Set<string>>(runtimes.map((runtime) => [runtime, new Set()]));
 
@@ -102,7 +102,7 @@ export function combineRuntimes(opened: readonly (Runtime | MissingRuntime)[], e
     // Two runtimes may run one kind: the first starts its servers, and the other one ends those that it has.
     kinds: [...new Set(runtimes.flatMap(({ kinds }) => kinds))],
     kinds_with_own_network: [...new Set(runtimes.flatMap((runtime) => runtime.kinds_with_own_network ?? []))],
-    ...omitUndefined({ missing, host, others }),
+    ...omitUndefined({ why_missing, host, other_machines }),
     get isolation() {
       return combineIsolations(runtimes);
     },

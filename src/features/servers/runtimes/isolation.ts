@@ -31,7 +31,7 @@ export function readIsolation(setting: IsolationSetting, { controllers }: Pick<C
 }
 
 /** Throws an error if the server would be isolated only partially. */
-export function assertIsolated({ missing }: Isolation): void {
+export function refusePartialIsolation({ missing }: Isolation): void {
   if (missing.length === 0) return;
   throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', {
     error: `its machine requires full isolation (MUSTER_ISOLATION=required), but cannot enforce ${missing.join(', ')}: tell the operator`,

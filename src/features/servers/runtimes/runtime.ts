@@ -40,7 +40,7 @@ export interface StartOrder {
 }
 
 /** A server that the runtime has accepted. */
-export type Started =
+export type Accepted =
   /**
    * It does not run yet. `reason` says why, in the runtime's words. `can_stop`: its program has started, so that it can
    * be stopped.
@@ -53,7 +53,7 @@ export type Started =
 export type Observation =
   /** It was never started, or nothing of it is left. */
   | { is: 'absent' }
-  | Started
+  | Accepted
   /**
    * It has ended. Code and signal are null if the exit status is unknown. `reason`: why the machine ended it.
    * `is_disruption`: the reason is not in the server, such as a lost node of a cluster.
@@ -120,7 +120,7 @@ export interface Isolation {
 
 /** A runtime that this machine does not have: why, and what to do about it. */
 export interface MissingRuntime {
-  missing: string;
+  why_missing: string;
 }
 
 /** What a server has used. */
@@ -144,11 +144,11 @@ export interface Runtime {
   /** Kinds whose servers listen on the ports that their developers asked for, because each has a network of its own. */
   readonly kinds_with_own_network?: readonly BuildKind[];
   /** Why no runtime of this machine runs the other kinds, and what to do about it. */
-  readonly missing?: string;
+  readonly why_missing?: string;
   /** The name or address at which players reach all of its servers, if it is known before they start. */
   readonly host?: string;
   /** Starts a server unless it has been started. Throws an error with the reason if that is impossible. */
-  start(order: StartOrder): Promise<Started>;
+  start(order: StartOrder): Promise<Accepted>;
   /** Returns the state of each server, by id. */
   observe(servers: readonly ServerHandle[]): Promise<Map<string, Observation>>;
   /** Asks a running server to end. Returns false if the server cannot be asked yet. */
@@ -167,7 +167,7 @@ export interface Runtime {
   /** Sets the listener for when a server may have started or ended. */
   onChange(listener: () => void): void;
   /** What other machines left in the cluster that this one shares with them. */
-  readonly others?: {
+  readonly other_machines?: {
     /** Returns the ids of the servers of other machines. */
     list(machine_ids: readonly string[]): Promise<string[]>;
     /** Kills a server of another machine, if its node answers, and removes it. */

@@ -47,7 +47,7 @@ export interface PortHandlers {
   /** Answers a request whose answer Bun cannot send. */
   answerUnsent(cause: unknown): Response;
   /** Ends the game servers that have the port. Returns how many. */
-  freePort(port: number): Promise<number>;
+  endServersOnPort(port: number): Promise<number>;
 }
 
 /** The service's port. */
@@ -79,7 +79,7 @@ export function createPort(options: PortOptions): Port {
 /** Opens the port at each of its addresses. */
 async function openPort(options: PortOptions, handlers: PortHandlers) {
   try {
-    return await listenOnFreedPort(options, handlers.freePort, () => openAll(options, handlers));
+    return await listenOnFreedPort(options, handlers.endServersOnPort, () => openAll(options, handlers));
   } catch (cause) {
     throw new StartError(describeListenFailure(cause, options, 'MUSTER_PORT'), { cause });
   }
@@ -106,7 +106,7 @@ export function describeListenFailure(
  */
 export async function listenOnFreedPort<Result>(
   { port }: { port: number },
-  freePort: PortHandlers['freePort'],
+  endServersOnPort: PortHandlers['endServersOnPort'],
   listen: () => Result,
 ): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
@@ -114,7 +114,7 @@ export async function listenOnFreedPort<Result>(
       return listen();
     } catch (error) {
       const is_taken = hasErrorCode(error, 'EADDRINUSE') && attempt < ATTEMPTS_MAX;
-      if (!is_taken || (await freePort(port)) === 0) throw error;
+      if (!is_taken || (await endServersOnPort(port)) === 0) throw error;
       await Bun.sleep(ATTEMPT_PAUSE_MS);
     }
   }
@@ -215,7 +215,7 @@ export function toServeOptions({
   fetch,
   websocket,
   answerUnsent,
-}: Omit<PortHandlers, 'freePort'>): Serve.Options<unknown> {
+}: Omit<PortHandlers, 'endServersOnPort'>): Serve.Options<unknown> {
   return { fetch, error: answerUnsent, development: false, ...(websocket && { websocket }) } as Serve.Options<unknown>;
 }
 

@@ -59,7 +59,7 @@ export async function openRedirectPort(options: RedirectPortOptions): Promise<{ 
   try {
     const listen = (reusePort: boolean) =>
       serveAll(listenAddresses(host), { port, reusePort, ...serverLimits(request_timeout_ms), ...redirecting });
-    const opened = await listenOnFreedPort(options, handlers.freePort, () => holdAndListen(options, listen));
+    const opened = await listenOnFreedPort(options, handlers.endServersOnPort, () => holdAndListen(options, listen));
     return { stop: () => stopAll(opened.listening) };
   } catch (cause) {
     throw new StartError(describeListenFailure(cause, options, 'MUSTER_HTTP_PORT'), { cause });

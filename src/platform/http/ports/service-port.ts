@@ -13,7 +13,7 @@ interface ServicePortOptions extends PortOptions {
   public_url: string;
   local_url: string;
   /** Ends the game servers that have the port while the service is not ready. Returns how many. */
-  freePort: PortHandlers['freePort'];
+  endServersOnPort: PortHandlers['endServersOnPort'];
   answerUnsent: PortHandlers['answerUnsent'];
 }
 
@@ -27,12 +27,12 @@ export class ServicePort {
   #unavailability: Unavailability | undefined;
 
   constructor(options: ServicePortOptions) {
-    const { public_url, local_url, freePort, answerUnsent } = options;
+    const { public_url, local_url, endServersOnPort, answerUnsent } = options;
     const cors = createCors([public_url, local_url]);
     const unavailability = () => this.#unavailability ?? STARTING;
     this.#port = createPort(options);
     const fetch = createNotReadyAnswers({ cors, public_url, unavailability });
-    this.#not_ready = { fetch, freePort, answerUnsent };
+    this.#not_ready = { fetch, endServersOnPort, answerUnsent };
   }
 
   /** Whether requests are answered with the reason why the service is not ready. */
@@ -59,7 +59,7 @@ export class ServicePort {
     this.#unavailability = STARTING;
     try {
       // Ends no game server that has the port, because the reason could not be recorded yet.
-      await this.#setInTurn({ ...this.#not_ready, freePort: async () => 0 });
+      await this.#setInTurn({ ...this.#not_ready, endServersOnPort: async () => 0 });
     } catch {
       this.#unavailability = undefined;
     }

@@ -78,7 +78,7 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
     };
     if (!can_share) retire();
     try {
-      servers = await listenOnFreedPort(options, handlers.freePort, () => listen(options, can_share));
+      servers = await listenOnFreedPort(options, handlers.endServersOnPort, () => listen(options, can_share));
     } catch (cause) {
       events.emit({ event: 'https_not_renewed', port, cause });
       if (!can_share) servers = [];
@@ -109,7 +109,7 @@ export async function openTlsPort(options: TlsPortOptions): Promise<TlsPort> {
 /** Holds the port, if it can be held, and listens with the current certificates. */
 async function openServers(options: TlsPortOptions): Promise<{ servers: Server<unknown>[]; can_share: boolean }> {
   try {
-    return await listenOnFreedPort(options, options.handlers.freePort, () => {
+    return await listenOnFreedPort(options, options.handlers.endServersOnPort, () => {
       const { listening, hold } = holdAndListen(options, (is_held) => listen(options, is_held));
       return { servers: listening, can_share: hold !== undefined };
     });

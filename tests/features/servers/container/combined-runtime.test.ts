@@ -67,7 +67,7 @@ describe('a machine without containers', () => {
   });
 
   test('says that its operator turned containers off', () => {
-    const missing = 'its operator turned containers off';
-    expect(openContainers({ ...OPTIONS, is_on: false, events: { emit() {} } })).toEqual({ missing });
+    const why_missing = 'its operator turned containers off';
+    expect(openContainers({ ...OPTIONS, is_on: false, events: { emit() {} } })).toEqual({ why_missing });
   });
 });

@@ -32,7 +32,7 @@ describe('what machines that were declared lost left in a cluster', () => {
   async function remove(machine_ids: string[], in_cluster: string[]) {
     const listed: string[] = [];
     const removed: string[] = [];
-    const others = {
+    const other_machines = {
       async list(ids: readonly string[]) {
         listed.push(...ids);
         return in_cluster;
@@ -44,7 +44,7 @@ describe('what machines that were declared lost left in a cluster', () => {
     await removeAbandoned({
       database: muster.database,
       events: { emit() {} },
-      runtime: { others },
+      runtime: { other_machines },
       machines: { machinesThatRemoveNoPods: () => machine_ids },
     });
     return { listed, removed };

@@ -163,9 +163,9 @@ export function describeAgones(lab: () => Lab): void {
         await using lost = await openTestRuntime(lost_kind);
         const order = await lost.orderOf('');
         await lost.runtime.start(order);
-        const { others } = opened.runtime;
-        expect(await others?.list([lost_kind.machine_id])).toEqual([order.server_id]);
-        await others?.remove(order.server_id);
+        const { other_machines } = opened.runtime;
+        expect(await other_machines?.list([lost_kind.machine_id])).toEqual([order.server_id]);
+        await other_machines?.remove(order.server_id);
         expect(await inspect(order.server_id)).toBeUndefined();
       });
     });

@@ -150,12 +150,12 @@ describe.skipIf(reason !== undefined)('kubernetes', () => {
       await using lost = await openTestRuntime(lost_kind);
       const left = await lost.run('exec sleep 600');
       const own = await opened.run('exec sleep 600');
-      const { others } = opened.runtime;
-      expect(await others?.list([lost_kind.machine_id, crypto.randomUUID()])).toEqual([left.server_id]);
-      await others?.remove(left.server_id);
+      const { other_machines } = opened.runtime;
+      expect(await other_machines?.list([lost_kind.machine_id, crypto.randomUUID()])).toEqual([left.server_id]);
+      await other_machines?.remove(left.server_id);
       expect(await inspectPod(lab, left.server_id)).toBeUndefined();
       await waitFor(async () => (await lost.observe(left)).is !== 'running', 'its machine to know it');
-      expect(await others?.list([lost_kind.machine_id])).toEqual([]);
+      expect(await other_machines?.list([lost_kind.machine_id])).toEqual([]);
       expect(await opened.observe(own)).toMatchObject({ is: 'running' });
       await opened.remove(own);
     });

@@ -4,7 +4,7 @@ import { openCredentials } from '../../../../src/features/servers/runtimes/kuber
 import type { PodConnection } from '../../../../src/features/servers/runtimes/kubernetes/pod-connection.ts';
 import { IMAGE_ANNOTATION, nameOf } from '../../../../src/features/servers/runtimes/kubernetes/pod-manifest.ts';
 import type { Pod } from '../../../../src/features/servers/runtimes/kubernetes/pod-shapes.ts';
-import { ServerStates } from '../../../../src/features/servers/runtimes/kubernetes/pod-states.ts';
+import { PodStates } from '../../../../src/features/servers/runtimes/kubernetes/pod-states.ts';
 import { Pods } from '../../../../src/features/servers/runtimes/kubernetes/pods.ts';
 import { openPodApi, type PodApi } from '../../../support/kubernetes/kubernetes-api.ts';
 import { waitFor } from '../../../support/wait.ts';
@@ -251,7 +251,7 @@ describe('kubernetes: a pod of a cluster that several processes change', () => {
 test('kubernetes: a server is not given up before the cluster has answered once, however long that takes', async () => {
   const pods = { find: () => undefined, is_loaded: false };
   const pod_port = { connectionOf: () => undefined };
-  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => undefined });
+  const states = new PodStates({ pods, pod_port, addressOfNode: async () => undefined });
   const server_id = crypto.randomUUID();
   const server = { server_id, identity: { pod: nameOf(server_id) } };
   const now = spyOn(performance, 'now');
@@ -274,7 +274,7 @@ test('kubernetes: how long a node has been lost is measured by this process, wha
   let status = isReady('False');
   const pods = { find: (): Pod => ({ ...pod, status }), is_loaded: true };
   const pod_port = { connectionOf: () => undefined };
-  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => '10.0.0.1' });
+  const states = new PodStates({ pods, pod_port, addressOfNode: async () => '10.0.0.1' });
   const now = spyOn(performance, 'now');
   const observeAt = async (moment: number) => {
     now.mockReturnValue(moment);
@@ -315,7 +315,7 @@ test.each(PULLS)('kubernetes: a pull that fails %s', async (_, annotations, is_p
   };
   const pods = { find: () => pod, is_loaded: true };
   const pod_port = { connectionOf: () => undefined };
-  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => undefined });
+  const states = new PodStates({ pods, pod_port, addressOfNode: async () => undefined });
   const now = spyOn(performance, 'now');
   try {
     const observeAfter = async (seconds: number) => {
@@ -338,7 +338,7 @@ test('kubernetes: a server whose pod is connected can be stopped, also before it
   let connection: { end: undefined } | undefined;
   const pod_port = { connectionOf: () => connection as PodConnection | undefined };
   const pods = { find: () => pod, is_loaded: true };
-  const states = new ServerStates({ pods, pod_port, addressOfNode: async () => '10.0.0.1' });
+  const states = new PodStates({ pods, pod_port, addressOfNode: async () => '10.0.0.1' });
   const observe = () => states.observe({ server_id: '1', identity: undefined });
   expect(await observe()).toEqual({ is: 'pending', identity: expect.anything(), reason: expect.anything() });
   connection = { end: undefined };

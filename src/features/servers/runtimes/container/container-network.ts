@@ -55,20 +55,23 @@ interface Forward {
 export function planNetwork(
   ports: Record<string, ServerPort>,
   api_url: string,
-  machine = readAddresses(),
+  machine_addresses = readAddresses(),
 ): ContainerNetwork {
   const forwards = Object.values(ports).flatMap((port) => forwardOf(port) ?? []);
   const api = readApiAddress(api_url);
-  const all = [...machine.outer, ...machine.of_loopback];
-  return { pasta_arguments: pastaArguments(forwards, api, machine.outer), rules: rulesOf(forwards, api, all) };
+  const all = [...machine_addresses.outer, ...machine_addresses.of_loopback];
+  return {
+    pasta_arguments: pastaArguments(forwards, api, machine_addresses.outer),
+    rules: rulesOf(forwards, api, all),
+  };
 }
 
-function pastaArguments(forwards: Forward[], api: ApiAddress, machine: string[]): string[] {
+function pastaArguments(forwards: Forward[], api: ApiAddress, addresses: string[]): string[] {
   const listOf = (protocol: string) => {
     const some = forwards.filter((one) => one.protocol === protocol).map(({ outside }) => outside);
     return some.length > 0 ? some.join(',') : 'none';
   };
-  const [has_ipv4, has_ipv6] = [machine.some(isIPv4), machine.some(isIPv6)];
+  const [has_ipv4, has_ipv6] = [addresses.some(isIPv4), addresses.some(isIPv6)];
   return [
     '--foreground',
     '--quiet',
@@ -96,12 +99,12 @@ function pastaArguments(forwards: Forward[], api: ApiAddress, machine: string[])
  * Returns the rules of a container's network. pasta forwards each port to the same number inside, because some of its
  * versions lose answers by UDP otherwise; the rules lead it to the port on which the program listens.
  */
-function rulesOf(forwards: Forward[], api: ApiAddress, machine: string[]): string {
+function rulesOf(forwards: Forward[], api: ApiAddress, machine_addresses: string[]): string {
   const moved = forwards.flatMap(({ protocol, outside, inside }) =>
     inside === undefined ? [] : `${protocol} dport ${outside} redirect to :${inside}`,
   );
   const setOf = (addresses: string[]) => `{ ${addresses.join(', ')} }`;
-  const forbidden = [...PRIVATE_NETWORKS, ...machine];
+  const forbidden = [...PRIVATE_NETWORKS, ...machine_addresses];
   const [forbidden_ipv4, forbidden_ipv6] = [
     forbidden.filter((one) => !one.includes(':')),
     forbidden.filter((one) => one.includes(':')),

@@ -16,13 +16,13 @@ import { killServers } from '../linux/killing.ts';
 import { createProcessTrees, type ProcessServer } from '../linux/process-trees.ts';
 import { createOutputFiles, pieceAt } from '../output/output-files.ts';
 import type {
+  Accepted,
   DiskUse,
   Observation,
   OutputPiece,
   OutputQuery,
   Runtime,
   ServerHandle,
-  Started,
   StartOrder,
 } from '../runtime.ts';
 import { listCgroupProcesses, readContainerUsage, removeCgroups } from './container-cgroups.ts';
@@ -79,7 +79,7 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     for (const server of servers) {
       const { server_id } = server;
       const { process: shim } = locate(server);
-      if (shim) observed.set(server_id, isRunning(shim) ? states.statusOf(server_id, shim) : states.endOf(server_id));
+      if (shim) observed.set(server_id, isRunning(shim) ? states.stateOf(server_id, shim) : states.endOf(server_id));
       else if (!existsSync(folders.exit(server_id))) observed.set(server_id, { is: 'absent' });
       else unrecorded.push(locate(server));
       await pace();
@@ -87,12 +87,12 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     for (const [server_id, tree] of await readTrees(unrecorded)) {
       const leader = tree.find(({ pid, session }) => session === pid);
       const shim = leader && identifyProcess(leader.pid);
-      observed.set(server_id, shim ? states.statusOf(server_id, shim) : states.endOf(server_id));
+      observed.set(server_id, shim ? states.stateOf(server_id, shim) : states.endOf(server_id));
     }
     return observed;
   }
 
-  async function start(order: StartOrder): Promise<Started> {
+  async function start(order: StartOrder): Promise<Accepted> {
     const { server_id } = order;
     const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
     if (seen?.is === 'running' || seen?.is === 'pending') return seen;
@@ -105,9 +105,9 @@ export function openContainerRuntime(options: ContainerRuntimeOptions): Runtime 
     while (states.readFirstPid(server_id) === undefined && isRunning(shim) && performance.now() < deadline) {
       await Bun.sleep(START_POLL_MS);
     }
-    if (states.readFirstPid(server_id) !== undefined || isRunning(shim)) return states.statusOf(server_id, shim);
+    if (states.readFirstPid(server_id) !== undefined || isRunning(shim)) return states.stateOf(server_id, shim);
     states.noteReported(server_id);
-    throw states.describeSetUp(server_id);
+    throw states.setUpFailureOf(server_id);
   }
 
   /** Returns whether a process belongs to a container: it is in its control group, or is its first process. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../../../platform/system/processes.ts';
 import { describeUnexpectedFailure } from '../../start-failure.ts';
 import { mayBeOutOfMemory, readExitStatus } from '../linux/exit-status.ts';
-import { type Observation, SETTING_UP, type Started } from '../runtime.ts';
+import { type Accepted, type Observation, SETTING_UP } from '../runtime.ts';
 import { describeMemoryKill } from './container-cgroups.ts';
 import type { ContainerFolders } from './container-folders.ts';
 import { writeContainerIdentity } from './container-identity.ts';
@@ -27,7 +27,7 @@ export class ContainerStates {
   constructor(private readonly options: ContainerStatesOptions) {}
 
   /** Returns the state of a container whose shim runs. */
-  statusOf(server_id: string, shim: ProcessIdentity): Started {
+  stateOf(server_id: string, shim: ProcessIdentity): Accepted {
     const identity = writeContainerIdentity(shim);
     return this.readFirstPid(server_id) === undefined
       ? { is: 'pending', identity, reason: SETTING_UP }
@@ -38,7 +38,7 @@ export class ContainerStates {
   endOf(server_id: string): Observation {
     const { folders, onStartFailed } = this.options;
     if (existsSync(folders.setUpFailed(server_id))) {
-      const cause = this.describeSetUp(server_id);
+      const cause = this.setUpFailureOf(server_id);
       if (!this.#reported.has(server_id)) onStartFailed?.(server_id, cause);
       this.noteReported(server_id);
       return { is: 'ended', exit_code: null, exit_signal: null, reason: describeUnexpectedFailure(cause) };
@@ -58,7 +58,7 @@ export class ContainerStates {
   }
 
   /** Returns why a container could not be set up. It names files of the machine, so it is not for the developer. */
-  describeSetUp(server_id: string): Error {
+  setUpFailureOf(server_id: string): Error {
     const { folders } = this.options;
     const files = [folders.setupLog(server_id), folders.output(server_id, 'std_err')];
     const reason = files.map((file) => readFileSync(file, 'utf8')).join('');

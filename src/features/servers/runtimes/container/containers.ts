@@ -17,10 +17,10 @@ export interface ContainersOptions {
 
 /** Opens the runtime of containers. If this machine cannot run any, returns why, and what to do about it. */
 export function openContainers({ is_on, events, ...options }: ContainersOptions): Runtime | MissingRuntime {
-  if (!is_on) return { missing: 'its operator turned containers off' };
-  if (process.getuid?.() !== 0) return { missing: 'containers need a service that runs as root' };
+  if (!is_on) return { why_missing: 'its operator turned containers off' };
+  if (process.getuid?.() !== 0) return { why_missing: 'containers need a service that runs as root' };
   const programs = findContainerPrograms();
-  if (typeof programs === 'string') return { missing: programs };
+  if (typeof programs === 'string') return { why_missing: programs };
   return openContainerRuntime({
     ...options,
     programs,

@@ -67,7 +67,7 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
     });
     try {
       const errors = new Response(tar.stderr).text();
-      const { status } = await client.read(Imported, {
+      const { status: image_id } = await client.read(Imported, {
         method: 'POST',
         path: '/images/create',
         body: tar.stdout,
@@ -75,8 +75,8 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
         timeout_ms: IMPORT_TIMEOUT_MS,
         query: { fromSrc: '-', repo: `localhost/muster-build-${key}`, changes: labelsOf(build, key) },
       });
-      if ((await tar.exited) === 0) return status;
-      await remove(status);
+      if ((await tar.exited) === 0) return image_id;
+      await remove(image_id);
       throw new Error(`the files of the build could not be read: ${(await errors).trim()}`);
     } finally {
       tar.kill();

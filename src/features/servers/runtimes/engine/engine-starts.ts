@@ -2,8 +2,8 @@ import { ServiceError } from '../../../../platform/errors.ts';
 import { readDescriptorsMax } from '../../../../platform/http/ports/open-connections.ts';
 import { readUserProcessesMax } from '../../../../platform/system/processes.ts';
 import { readImage } from '../container/image.ts';
-import { assertIsolated } from '../isolation.ts';
-import type { Started, StartOrder } from '../runtime.ts';
+import { refusePartialIsolation } from '../isolation.ts';
+import type { Accepted, StartOrder } from '../runtime.ts';
 import { EngineUnreachable } from './engine-client.ts';
 import { makeEngineContainer } from './engine-container.ts';
 import type { EngineContainers } from './engine-containers.ts';
@@ -64,7 +64,7 @@ export class EngineStarts {
     await start?.settled;
   }
 
-  async start(order: StartOrder): Promise<Started> {
+  async start(order: StartOrder): Promise<Accepted> {
     const { folders, failures } = this.dependencies;
     try {
       return await this.#startOnce(order);
@@ -76,7 +76,7 @@ export class EngineStarts {
     }
   }
 
-  async #startOnce(order: StartOrder): Promise<Started> {
+  async #startOnce(order: StartOrder): Promise<Accepted> {
     const { folders, states, failures, removeAll, onSettled } = this.dependencies;
     const { server_id } = order;
     const observed = (await states.observeByEngine([{ server_id, identity: undefined }])).get(server_id);
@@ -110,7 +110,7 @@ export class EngineStarts {
     const { server_id } = order;
     const image = await readImage(order.build);
     const { is_podman, has_swap_limit, isolation } = await this.dependencies.readFacts();
-    if (is_isolation_required) assertIsolated(isolation);
+    if (is_isolation_required) refusePartialIsolation(isolation);
     const image_id = await images.ensure(order.build, signal);
     const network = await networks.ensure({ is_podman });
     const api = this.#reachApiAt(network.gateway);

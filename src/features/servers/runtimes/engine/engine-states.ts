@@ -1,7 +1,7 @@
 import { forEachAtOnce } from '../../../../platform/pacing.ts';
 import { MIB } from '../../../../platform/units.ts';
 import { exitStatusOf } from '../linux/exit-status.ts';
-import { type Observation, SETTING_UP, type ServerHandle, type Started, UNKNOWN_END } from '../runtime.ts';
+import { type Accepted, type Observation, SETTING_UP, type ServerHandle, UNKNOWN_END } from '../runtime.ts';
 import type { EngineClient } from './engine-client.ts';
 import type { EngineContainers } from './engine-containers.ts';
 import type { EngineFolders } from './engine-folders.ts';
@@ -48,11 +48,11 @@ export class EngineStates {
 
   constructor(private readonly options: EngineStatesOptions) {}
 
-  running(server_id: string): Started {
+  running(server_id: string): Accepted {
     return { is: 'running', identity: writeEngineIdentity(server_id), host: this.options.host };
   }
 
-  pending(server_id: string): Started {
+  pending(server_id: string): Accepted {
     return { is: 'pending', identity: writeEngineIdentity(server_id), reason: SETTING_UP };
   }
 

@@ -32,9 +32,9 @@ export async function openEngine(options: EngineOptions): Promise<Runtime | Miss
   const { is_on, is_root, engine_url, events, isolation, ...rest } = options;
   if (!is_on || engine_url === undefined) return undefined;
   // Access to the socket amounts to root, and a service without root shares its user with the game servers' processes.
-  if (!is_root) return { missing: 'a container engine needs a service that runs as root' };
+  if (!is_root) return { why_missing: 'a container engine needs a service that runs as root' };
   if (findTar() === undefined)
-    return { missing: 'its machine lacks the program "tar", which gives builds to the container engine' };
+    return { why_missing: 'its machine lacks the program "tar", which gives builds to the container engine' };
   const client = new EngineClient(engine_url.slice(UNIX_PREFIX.length));
   try {
     await client.call({ method: 'GET', path: '/_ping' });

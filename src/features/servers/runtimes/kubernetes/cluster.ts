@@ -46,7 +46,7 @@ interface KubernetesOptions {
 }
 
 /** A cluster that runs game servers as pods. */
-export interface Cluster extends Pick<Runtime, 'kinds' | 'missing'> {
+export interface Cluster extends Pick<Runtime, 'kinds' | 'why_missing'> {
   /** Its name for operators. */
   name: string;
   /** Returns the id of the namespace of the pods, which no other cluster has. */
@@ -126,7 +126,7 @@ export function openKubernetes({ settings, directory, disk_max, api_url, events 
 
   return {
     kinds: kindsOfPods({ has_images: registry_host !== undefined }),
-    missing: ONLY_IN_PODS,
+    why_missing: ONLY_IN_PODS,
     name: `namespace ${namespace}`,
     async readId(signal) {
       const request = { method: 'GET', path: `/api/v1/namespaces/${namespace}`, signal } as const;

@@ -5,12 +5,12 @@ import type { LogStream } from '../../tables.ts';
 import { replaceAddress } from '../api-address.ts';
 import { pieceAt } from '../output/output-files.ts';
 import {
+  type Accepted,
   type Observation,
   type OutputPiece,
   type OutputQuery,
   type Runtime,
   type ServerHandle,
-  type Started,
   type StartOrder,
   UNKNOWN_END,
   type UsageReading,
@@ -27,7 +27,7 @@ import { hideImageNames, observePod } from './pod-observation.ts';
 import type { PodListener, PodPort } from './pod-port.ts';
 import { imageProgramOf, programOf } from './pod-program.ts';
 import type { Pod } from './pod-shapes.ts';
-import { identityOf, mayHavePod, ServerStates } from './pod-states.ts';
+import { identityOf, mayHavePod, PodStates } from './pod-states.ts';
 import { Pods } from './pods.ts';
 
 /** The kinds of builds that pods fetch. */
@@ -85,7 +85,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   const selector = selectorOf(machine_id);
   const pods = new Pods({ client, namespace, selector, onLost, onChange, signal: stopping.signal });
   const agones = has_agones ? new Agones(client, namespace) : undefined;
-  const states = new ServerStates({ pods, pod_port, addressOfNode: createNodeAddresses(client), agones });
+  const states = new PodStates({ pods, pod_port, addressOfNode: createNodeAddresses(client), agones });
   const podOf = (server_id: string) => pods.find(nameOf(server_id));
 
   const mayAct = () => lease?.mayAct() ?? true;
@@ -95,7 +95,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
   // Not only when this runtime is disposed of: steps that are under way delay that, and pods need the next holder.
   lease?.ended.addEventListener('abort', () => pod_port.stopServing(pod_listener), { once: true });
 
-  async function start(order: StartOrder): Promise<Started> {
+  async function start(order: StartOrder): Promise<Accepted> {
     const { server_id } = order;
     const seen = await states.observe({ server_id, identity: undefined });
     if (seen.is === 'running' || seen.is === 'pending') return seen;
@@ -246,7 +246,7 @@ export async function openKubernetesRuntime(options: KubernetesRuntimeOptions): 
       const server_ids = await listWith(pods.list(), selector);
       return server_ids.map((server_id) => ({ server_id, identity: undefined }));
     },
-    others: {
+    other_machines: {
       async list(machine_ids) {
         const selected = selectorOf(...machine_ids);
         return await listWith((await pods.select(selected)).pods, selected);

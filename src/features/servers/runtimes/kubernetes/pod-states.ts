@@ -30,7 +30,7 @@ export const identityOf = (server_id: string) => ({ pod: nameOf(server_id) });
 export const mayHavePod = ({ identity }: ServerHandle): boolean => identity === undefined || 'pod' in identity;
 
 /** The states of servers, by what the cluster and the first processes of the pods say. */
-export class ServerStates {
+export class PodStates {
   /** Ends of servers that the cluster does not know. */
   readonly #ends = new Map<string, Observation>();
   /** Since when servers are pending, in the time of `performance.now()`. */

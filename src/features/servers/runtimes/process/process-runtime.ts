@@ -16,12 +16,12 @@ import {
 import { findSocketsAt } from '../../../../platform/system/tcp-ports.ts';
 import { LOG_STREAMS } from '../../tables.ts';
 import { measureDisk } from '../disk-use.ts';
-import { assertIsolated, type IsolationSetting, readIsolation } from '../isolation.ts';
+import { type IsolationSetting, readIsolation, refusePartialIsolation } from '../isolation.ts';
 import { mayBeOutOfMemory, readExitStatus } from '../linux/exit-status.ts';
 import { killServers } from '../linux/killing.ts';
 import { createProcessTrees, type ProcessServer } from '../linux/process-trees.ts';
 import { createOutputFiles } from '../output/output-files.ts';
-import type { DiskUse, Observation, Runtime, ServerHandle, Started, StartOrder, UsageReading } from '../runtime.ts';
+import type { Accepted, DiskUse, Observation, Runtime, ServerHandle, StartOrder, UsageReading } from '../runtime.ts';
 import { readIdentity, writeIdentity } from './identity.ts';
 import { createLaunching } from './launching.ts';
 import { findLauncher, findOwnProgram } from './muster-executable.ts';
@@ -70,7 +70,7 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     process: readIdentity(identity),
     user_id: users.userOf(server_id),
   });
-  const runningAs = (process: ProcessIdentity): Started => ({ is: 'running', identity: writeIdentity(process), host });
+  const runningAs = (process: ProcessIdentity): Accepted => ({ is: 'running', identity: writeIdentity(process), host });
   const endOf = (server_id: string): Observation => {
     const status = readExitStatus(folders.exit(server_id));
     // When memory runs out, the kernel kills one process. Memory is the reason for the end only if that was the first
@@ -117,11 +117,11 @@ export async function openProcessRuntime(options: ProcessRuntimeOptions): Promis
     return (await findOpenFile(pid, (path) => path === exit)) !== undefined;
   }
 
-  async function start(order: StartOrder): Promise<Started> {
+  async function start(order: StartOrder): Promise<Accepted> {
     const { server_id } = order;
     const seen = (await observe([{ server_id, identity: undefined }])).get(server_id);
     if (seen?.is === 'running') return seen;
-    if (options.isolation === 'required') assertIsolated(isolation);
+    if (options.isolation === 'required') refusePartialIsolation(isolation);
     const work = folders.work(server_id);
     mkdirSync(folders.folderOf(server_id), { recursive: true, mode: 0o711 });
     const user_id = users.assign(server_id);

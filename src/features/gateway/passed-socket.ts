@@ -78,7 +78,7 @@ interface SocketRelayOptions {
 }
 
 /** Passes frames between a client and a server until one of them closes. A side that reads slowly slows the other down. */
-export class SocketRelay implements SocketHandler {
+export class PassedSocket implements SocketHandler {
   readonly #server: Bun.WebSocket;
   readonly #options: SocketRelayOptions;
   #client: ServerWebSocket<SocketHandler> | undefined;

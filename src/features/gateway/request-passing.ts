@@ -11,7 +11,7 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const WHOLE_BYTES_MAX = 64 * 1024;
 const STATUS_MAX = 599;
 
-interface RelayOptions {
+interface PassingOptions {
   /** How long the body may pause. */
   body_pause_max_ms?: number;
   /** Called when the server has been sent the whole body. */
@@ -22,7 +22,7 @@ interface RelayOptions {
  * Sends a request to a server, and returns its answer. The body of a long answer is passed on while it arrives. Throws
  * GATEWAY_TOO_MANY_BYTES, GATEWAY_BODY_SLOW, GATEWAY_SERVER_SILENT and GATEWAY_SERVER_UNREACHABLE.
  */
-export async function relayRequest(passed: PassedRequest, request: Request, options: RelayOptions): Promise<Response> {
+export async function passRequest(passed: PassedRequest, request: Request, options: PassingOptions): Promise<Response> {
   const { server_id, server_address, target, client, is_by_path, traffic } = passed;
   const { body_pause_max_ms, onBodySent } = options;
   const { method, signal } = request;

@@ -4,9 +4,9 @@ import { isToken } from '../../platform/http/token.ts';
 import type { UpgradingServer } from '../../platform/http/upgrades.ts';
 import { toServerHeaders } from './forwarded-headers.ts';
 import type { PassedRequest } from './named-requests.ts';
+import { CLOSE_CODES, openServerSocket, PassedSocket } from './passed-socket.ts';
 import { type Handshake, takePlayerToken } from './player-tokens.ts';
 import type { AdmittedPlayer, Presence } from './presence.ts';
-import { CLOSE_CODES, openServerSocket, SocketRelay } from './socket-relay.ts';
 
 /** Codes and reasons with which the connection of a player is closed before the player leaves. */
 const STOP = {
@@ -27,7 +27,7 @@ const PLAYER_HEADER = 'muster-player-id';
 /** The connection of a player whom the gateway reports, from the admission to its end. */
 interface ReportedConnection extends AdmittedPlayer {
   /** Undefined until the server has accepted the WebSocket. */
-  relay: SocketRelay | undefined;
+  socket: PassedSocket | undefined;
   /** Why the connection is to be closed. */
   stopped: StopReason | undefined;
 }
@@ -38,11 +38,11 @@ interface Opened extends Pick<PassedRequest, 'traffic' | 'onEnd'> {
   connection: ReportedConnection | undefined;
 }
 
-export type SocketRelays = ReturnType<typeof createSocketRelays>;
+export type PassedSockets = ReturnType<typeof createPassedSockets>;
 
 /** Creates the WebSockets that are open through the gateway. */
-export function createSocketRelays({ presence }: { presence: Pick<Presence, 'admit' | 'overAmong'> }) {
-  const relays = new Set<SocketRelay>();
+export function createPassedSockets({ presence }: { presence: Pick<Presence, 'admit' | 'overAmong'> }) {
+  const open_sockets = new Set<PassedSocket>();
   /** The connections of players whom the gateway reports, by player. A player has several only until all but one are closed. */
   const of_players = new Map<string, ReportedConnection[]>();
   let is_stopping = false;
@@ -65,19 +65,19 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
       if (connection) endConnection(connection, { was_lost: true });
       throw error;
     });
-    const relay = addRelay(socket, { ...passed, connection });
-    noteSocket(relay, request, listener);
+    const passed_socket = addSocket(socket, { ...passed, connection });
+    noteSocket(passed_socket, request, listener);
     const protocol = socket.protocol || handshake.token_protocol;
     const accepted = {
-      data: relay,
+      data: passed_socket,
       ...(protocol !== undefined && { headers: { 'sec-websocket-protocol': protocol } }),
     };
     if (is_stopping) {
-      relay.close(CLOSE_CODES.restarting, '');
+      passed_socket.close(CLOSE_CODES.restarting, '');
       throw new ServiceError('SERVICE_STOPPING', {});
     }
     if (!listener.upgrade(request, accepted)) {
-      relay.close(CLOSE_CODES.lost, '');
+      passed_socket.close(CLOSE_CODES.lost, '');
       throw new ServiceError('GATEWAY_SOCKET_REFUSED', { server_id });
     }
     // The connection is a WebSocket now, so no client receives this.
@@ -87,7 +87,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   async function admit(server_id: string, { token }: Handshake): Promise<ReportedConnection> {
     if (token === undefined) throw new ServiceError('GATEWAY_TOKEN_REQUIRED', {});
     const admitted = await presence.admit(server_id, token);
-    const connection: ReportedConnection = { ...admitted, relay: undefined, stopped: undefined };
+    const connection: ReportedConnection = { ...admitted, socket: undefined, stopped: undefined };
     of_players.set(connection.player_id, [...(of_players.get(connection.player_id) ?? []), connection]);
     return connection;
   }
@@ -110,7 +110,7 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
   function stop(connection: ReportedConnection, reason: StopReason): void {
     connection.stopped ??= reason;
     const { code, reason: text } = STOP[connection.stopped];
-    connection.relay?.stop(code, text);
+    connection.socket?.stop(code, text);
   }
 
   /** Removes a player's connection from the list, and reports its end. */
@@ -121,24 +121,24 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     connection.end(how);
   }
 
-  function addRelay(socket: Bun.WebSocket, { traffic, connection, onEnd: free }: Opened): SocketRelay {
+  function addSocket(socket: Bun.WebSocket, { traffic, connection, onEnd: free }: Opened): PassedSocket {
     const noteClosed = traffic.countOpened('sockets');
     const onEnd = ({ was_lost }: { was_lost: boolean }) => {
-      noteSocketEnd(relay);
+      noteSocketEnd(passed_socket);
       noteClosed();
       free();
-      relays.delete(relay);
+      open_sockets.delete(passed_socket);
       // These clients come back, so their seats are kept, as after a lost connection.
       const comes_back = is_stopping || connection?.stopped === 'given_up';
       if (connection) endConnection(connection, { was_lost: was_lost || comes_back });
     };
-    const relay = new SocketRelay(socket, { traffic, onEnd });
-    relays.add(relay);
+    const passed_socket = new PassedSocket(socket, { traffic, onEnd });
+    open_sockets.add(passed_socket);
     if (connection) {
-      connection.relay = relay;
+      connection.socket = passed_socket;
       if (connection.stopped) stop(connection, connection.stopped);
     }
-    return relay;
+    return passed_socket;
   }
 
   return {
@@ -148,11 +148,11 @@ export function createSocketRelays({ presence }: { presence: Pick<Presence, 'adm
     /** Closes the connection of a player, also one that is being opened. */
     stop,
     /** Returns how many are open. */
-    count: (): number => relays.size,
+    count: (): number => open_sockets.size,
     /** Closes all WebSockets, whose players may connect again. */
     stopAll(): void {
       is_stopping = true;
-      for (const relay of [...relays]) relay.stop(CLOSE_CODES.restarting, 'the service restarts');
+      for (const passed_socket of [...open_sockets]) passed_socket.stop(CLOSE_CODES.restarting, 'the service restarts');
     },
   };
 }

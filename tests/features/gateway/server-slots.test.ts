@@ -1,6 +1,6 @@
 import { heapStats } from 'bun:jsc';
 import { describe, expect, test } from 'bun:test';
-import { Quota, Quotas } from '../../../src/features/gateway/quota.ts';
+import { ServerSlots, SlotsOfServers } from '../../../src/features/gateway/server-slots.ts';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
 import { Slots } from '../../../src/platform/limits/slots.ts';
@@ -12,16 +12,16 @@ const [GAME, OTHER, THIRD] = ['a game', 'another game', 'a third game'];
 
 /** Takes slots for the clients of a new server until none is left. Returns the functions that free them. */
 function takeAll(slots: Slots, game_id: string) {
-  const quota = new Quota(MANY, slots, game_id);
+  const of_server = new ServerSlots(MANY, slots, game_id);
   const releases: (() => void)[] = [];
   for (;;) {
-    const free = quota.take(`192.0.2.${releases.length}`);
+    const free = of_server.take(`192.0.2.${releases.length}`);
     if (!free) return releases;
     releases.push(free);
   }
 }
 
-describe('quota: slots that games share', () => {
+describe('slots: slots that games share', () => {
   test('one game gets at most half of the slots with all of its servers, so others still get some', () => {
     const slots = new Slots(12);
     expect(takeAll(slots, GAME)).toHaveLength(6);
@@ -43,14 +43,14 @@ describe('quota: slots that games share', () => {
   });
 
   test('a lower limit of the server stays', () => {
-    const quota = new Quota({ ...MANY, open_max: 1 }, new Slots(12), GAME);
-    expect(quota.take('192.0.2.1')).toBeFunction();
-    expect(quota.take('192.0.2.2')).toBeUndefined();
+    const of_server = new ServerSlots({ ...MANY, open_max: 1 }, new Slots(12), GAME);
+    expect(of_server.take('192.0.2.1')).toBeFunction();
+    expect(of_server.take('192.0.2.2')).toBeUndefined();
   });
 
   test('a refusal says whether the game has too many, or the server and the address', () => {
-    const quotas = new Quotas({ ...MANY, open_of_address_max: 1 }, new Slots(4));
-    const take = (server_id: string, address: string) => quotas.take({ server_id, game_id: GAME }, address);
+    const slots_of_servers = new SlotsOfServers({ ...MANY, open_of_address_max: 1 }, new Slots(4));
+    const take = (server_id: string, address: string) => slots_of_servers.take({ server_id, game_id: GAME }, address);
     const refusal = (server_id: string, address: string) => {
       const { code, retry_after_ms } = refusalOf(ServiceError, () => take(server_id, address));
       return [code, retry_after_ms];
@@ -62,17 +62,17 @@ describe('quota: slots that games share', () => {
   });
 });
 
-describe('quota: of a server', () => {
+describe('slots: of a server', () => {
   test('is there while a connection is open, and until the second of its last one is over', async () => {
-    const quotas = new Quotas({ ...MANY, open_of_address_max: 1 }, new Slots(1_000));
-    const take = (server_id: string) => quotas.take({ server_id, game_id: GAME }, '192.0.2.1');
+    const slots_of_servers = new SlotsOfServers({ ...MANY, open_of_address_max: 1 }, new Slots(1_000));
+    const take = (server_id: string) => slots_of_servers.take({ server_id, game_id: GAME }, '192.0.2.1');
     take('a busy server');
     take('a server')();
-    expect(quotas.quota_count).toBe(2);
+    expect(slots_of_servers.server_count).toBe(2);
     await waitFor(() => {
       take('another server')();
-      return quotas.quota_count === 2;
-    }, 'the quota of the unused server to be deleted');
+      return slots_of_servers.server_count === 2;
+    }, 'the slots of the unused server to be deleted');
     expect(refusalOf(ServiceError, () => take('a busy server')).code).toBe('GATEWAY_TOO_MANY_CONNECTIONS');
   });
 
@@ -81,7 +81,7 @@ describe('quota: of a server', () => {
       limits: { is_on: true, scale: 1 },
       bytes_a_minute: { of_server: 1, of_address: 1 },
     });
-    const quotas = new Quotas(MANY, new Slots(10_000));
+    const slots_of_servers = new SlotsOfServers(MANY, new Slots(10_000));
     const measure = () => {
       Bun.gc(true);
       const { heapSize, extraMemorySize } = heapStats();
@@ -89,8 +89,8 @@ describe('quota: of a server', () => {
     };
     const before = measure();
     const kept = Array.from({ length: 1_000 }, (_, number) => [
-      quotas.take({ server_id: `server ${number}`, game_id: GAME }, '192.0.2.1'),
-      traffic.of(`server ${number}`).of('192.0.2.1'),
+      slots_of_servers.take({ server_id: `server ${number}`, game_id: GAME }, '192.0.2.1'),
+      traffic.ofServer(`server ${number}`).ofClient('192.0.2.1'),
     ]);
     expect((measure() - before) / kept.length).toBeLessThan(20_000);
   });

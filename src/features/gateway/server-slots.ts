@@ -11,7 +11,7 @@ const NETWORKS_MAX = 10_000;
 const RETRY = { retry_after_ms: SECOND_MS };
 
 /** Limits of a server's connections. A school or a tournament shares an address. */
-export const CONNECTION_LIMITS: QuotaLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
+export const CONNECTION_LIMITS: SlotLimits = { open_max: 10_000, open_of_address_max: 256, opened_per_second_max: 50 };
 
 /** The share of this process's descriptors for relays, and as much again for WebSockets. */
 const DESCRIPTORS_SHARE = 1 / 4;
@@ -22,7 +22,7 @@ const DESCRIPTORS_OF_CONNECTION = 2;
 export const openConnectionSlots = (): Slots =>
   new Slots(Math.floor((readDescriptorsMax() * DESCRIPTORS_SHARE) / DESCRIPTORS_OF_CONNECTION));
 
-export interface QuotaLimits {
+export interface SlotLimits {
   /** Open at one time, of all clients. */
   open_max: number;
   /** Open at one time, of one address (IPv6: one /64). */
@@ -32,7 +32,7 @@ export interface QuotaLimits {
 }
 
 /** Returns limits whose numbers for an address are multiplied as the settings say. */
-export function scaleLimits(limits: QuotaLimits, { is_on, scale }: { is_on: boolean; scale: number }): QuotaLimits {
+export function scaleLimits(limits: SlotLimits, { is_on, scale }: { is_on: boolean; scale: number }): SlotLimits {
   const factor = is_on ? scale : Number.POSITIVE_INFINITY;
   return {
     ...limits,
@@ -48,8 +48,8 @@ export interface CountedServer {
 }
 
 /** Counts the connections or flows of one server. */
-export class Quota {
-  readonly #limits: QuotaLimits;
+export class ServerSlots {
+  readonly #limits: SlotLimits;
   readonly #slots: Slots;
   readonly #game_id: string;
   readonly #open = new Map<string, number>();
@@ -62,7 +62,7 @@ export class Quota {
   #total = 0;
   #taken_at = performance.now();
 
-  constructor(limits: QuotaLimits, slots: Slots, game_id: string) {
+  constructor(limits: SlotLimits, slots: Slots, game_id: string) {
     this.#limits = limits;
     this.#slots = slots;
     this.#game_id = game_id;
@@ -108,13 +108,13 @@ export class Quota {
 }
 
 /** Counts what is open at each server. */
-export class Quotas {
-  readonly #limits: QuotaLimits;
+export class SlotsOfServers {
+  readonly #limits: SlotLimits;
   readonly #slots: Slots;
-  readonly #of_servers = new Map<string, Quota>();
+  readonly #of_servers = new Map<string, ServerSlots>();
   #unused_deleted_at = performance.now();
 
-  constructor(limits: QuotaLimits, slots: Slots) {
+  constructor(limits: SlotLimits, slots: Slots) {
     this.#limits = limits;
     this.#slots = slots;
   }
@@ -129,8 +129,8 @@ export class Quotas {
     return this.#slots.taken;
   }
 
-  /** How many servers have a quota, for tests. */
-  get quota_count(): number {
+  /** How many servers have slots, for tests. */
+  get server_count(): number {
     return this.#of_servers.size;
   }
 
@@ -141,18 +141,19 @@ export class Quotas {
   take({ server_id, game_id }: CountedServer, address: string): () => void {
     if (!this.#slots.hasRoomFor(game_id)) throw new ServiceError('GATEWAY_GAME_BUSY', {}, RETRY);
     this.#deleteUnused();
-    const quota = this.#of_servers.get(server_id) ?? new Quota(this.#limits, this.#slots, game_id);
-    this.#of_servers.set(server_id, quota);
-    const free = quota.take(address);
+    const of_server = this.#of_servers.get(server_id) ?? new ServerSlots(this.#limits, this.#slots, game_id);
+    this.#of_servers.set(server_id, of_server);
+    const free = of_server.take(address);
     if (!free) throw new ServiceError('GATEWAY_TOO_MANY_CONNECTIONS', {}, RETRY);
     return free;
   }
 
-  /** Deletes the quotas that limit nothing, once a second. */
+  /** Deletes the slots of servers that limit nothing, once a second. */
   #deleteUnused(): void {
     const now = performance.now();
     if (now - this.#unused_deleted_at < SECOND_MS) return;
     this.#unused_deleted_at = now;
-    for (const [server_id, quota] of this.#of_servers) if (quota.isUnused(now)) this.#of_servers.delete(server_id);
+    for (const [server_id, of_server] of this.#of_servers)
+      if (of_server.isUnused(now)) this.#of_servers.delete(server_id);
   }
 }
