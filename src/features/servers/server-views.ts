@@ -4,12 +4,12 @@ import { ServiceError } from '../../platform/errors.ts';
 import type { Watchable } from '../../platform/watch/views.ts';
 import { topics } from '../topics.ts';
 import { createCrashes } from './crashes/crashes.ts';
-import { selectLastLines } from './logs/last-lines.ts';
+import { readLastLines } from './logs/last-lines.ts';
 import { createLogReading } from './logs/log-reading.ts';
 import type { Logs } from './logs/logs.ts';
 import { createServerRows } from './rows.ts';
 import { type ServerFilter, type ServerScope, selectServer, selectServers } from './store.ts';
-import { LOG_STREAMS, type ServerRow } from './tables.ts';
+import type { ServerRow } from './tables.ts';
 import { createUsageReading } from './usage/usage-reading.ts';
 import { LAST_LINES_MAX, type ServerWithEnd } from './wire.ts';
 
@@ -41,11 +41,7 @@ export function createServerViews({ database, clock, logs }: ServerViewsDependen
     async read({ server_id, ...scope }) {
       const row = await getServer(database.queries, scope, server_id);
       if (row.ended_at === null) return { row, lines: [] };
-      const lines_by_stream = LOG_STREAMS.map(async (stream) => {
-        const { lines } = await logs.lastLines({ server_id, stream });
-        return lines.slice(-LAST_LINES_MAX).map((line) => ({ stream, ...line }));
-      });
-      return { row, lines: selectLastLines(await Promise.all(lines_by_stream), LAST_LINES_MAX) };
+      return { row, lines: await readLastLines(logs, { server_id, count: LAST_LINES_MAX }) };
     },
   };
 

@@ -6,6 +6,7 @@ import type { Datacenters } from '../datacenters/datacenters.ts';
 import { topics } from '../topics.ts';
 import { destroyServer } from './destroy-store.ts';
 import { describeEnd, MACHINE_LOST } from './end-description.ts';
+import { readLastLines } from './logs/last-lines.ts';
 import { createLogSearch } from './logs/log-search.ts';
 import { LOGS_KEPT_FOR_MS } from './logs/logs.ts';
 import { endWithMachine } from './lost-machine.ts';
@@ -19,9 +20,9 @@ import { checkServer } from './rules.ts';
 import { createServerViews, getServer, type ServerViewsDependencies } from './server-views.ts';
 import { createStopAll, type StopAllDependencies } from './stop-all.ts';
 import * as store from './store.ts';
-import { LOG_STREAMS, type PlacedServer, type ServerRow } from './tables.ts';
+import type { PlacedServer, ServerRow } from './tables.ts';
 import { selectUsage } from './usage/usage-store.ts';
-import type { CreateServer } from './wire.ts';
+import { type CreateServer, RESTARTS_DEFAULT_MAX } from './wire.ts';
 
 export type { ServerReach } from './reach.ts';
 export { hasLostMachine, isEnding, isOnMachine, machineOf } from './store.ts';
@@ -32,9 +33,6 @@ const KILL_TIMEOUT_DEFAULT_MS = 30_000;
 
 /** Servers of a namespace that wait for a machine of one region, beyond which its developer can create no more. */
 const WAITING_MAX = 1_000;
-
-/** Default maximum of restarts in a row. Their pauses add up to about five minutes. */
-const RESTARTS_DEFAULT_MAX = 10;
 
 /** How long a call of a server waits until its start is recorded: a cluster reports late that a pod runs. */
 const START_RECORDED_WITHIN_MS = 20_000;
@@ -223,13 +221,10 @@ export function createServers(dependencies: ServersDependencies) {
     async selectRunningOn(running: store.RunningOn): Promise<Set<string>> {
       return new Set(await store.selectRunningOn(database.queries, running));
     },
-    /** Returns the last lines of each stream of a server, as text. */
+    /** Returns the last lines of a server, by time, as text. */
     async lastLinesOf(server_id: string, count: number): Promise<string[]> {
-      const lines_by_stream = LOG_STREAMS.map(async (stream) => {
-        const { lines } = await logs.lastLines({ server_id, stream });
-        return lines.slice(-count).map(({ bytes }) => Buffer.from(bytes).toString());
-      });
-      return (await Promise.all(lines_by_stream)).flat();
+      const lines = await readLastLines(logs, { server_id, count });
+      return lines.map(({ bytes }) => Buffer.from(bytes).toString());
     },
     /** Adds a line that the service writes to the log of a server on this machine. */
     addLogLine: (server_id: string, text: string): Promise<void> =>

@@ -43,11 +43,12 @@ const RestartPolicy = oneOf('RestartPolicy', ['never', 'on_crash'], {
   description:
     'Whether another server replaces it. on_crash: after a crash or the loss of its machine. By default never.',
 });
+/** Default maximum of restarts in a row. Their pauses add up to about five minutes. */
+export const RESTARTS_DEFAULT_MAX = 10;
 const RestartsMax = Type.Integer({
   minimum: 1,
   maximum: 1_000,
-  description:
-    'Maximum of restarts in a row, 10 by default. The count starts again after a server has run for 10 minutes.',
+  description: `Maximum of restarts in a row, ${RESTARTS_DEFAULT_MAX} by default. The count starts again after a server has run for 10 minutes.`,
 });
 
 export const CreateServerBody = Type.Object({

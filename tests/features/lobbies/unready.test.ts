@@ -15,28 +15,35 @@ const impatient = shareService({
 
 const SILENT = "console.error('waiting for the map'); setInterval(() => {}, 1000);";
 
-/** Returns what servers printed to stderr. */
-async function readErrors({ game_id, namespace_id, cloud_token }: TestGame, server_id: string): Promise<string> {
-  const path = `/games/${game_id}/environments/${namespace_id}/servers/${server_id}/logs?stream=std_err`;
+/** Returns what a server printed to a stream. */
+async function readLog(
+  { game_id, namespace_id, cloud_token }: TestGame,
+  server_id: string,
+  stream: 'std_out' | 'std_err' = 'std_err',
+): Promise<string> {
+  const path = `/games/${game_id}/environments/${namespace_id}/servers/${server_id}/logs?stream=${stream}`;
   const { lines } = await muster.api.ok('GET', path, { token: cloud_token });
   return lines.map(atob).join('\n');
 }
 
 test("unready: after 10 s the service's log and the server's log say once that lobbies/ready is missing", async () => {
-  const game = await makeControlledGame(muster, { source: SILENT });
+  const game = await makeControlledGame(muster, {
+    source: `${SILENT} setTimeout(console.log, 1000, 'still waiting');`,
+  });
   const leaving = new AbortController();
   const finding = find(muster, game, {}, leaving.signal).catch(() => undefined);
   const lobby_id = await waitForFirstLobby(muster, game);
   const [server] = await listServers(muster, game);
   const hints = () => muster.events.filter((one) => one.event === 'lobby_not_ready' && one.lobby_id === lobby_id);
-  await waitFor(async () => (await readErrors(game, server.id)).includes('the map'), 'the first line');
+  await waitFor(async () => (await readLog(game, server.id)).includes('the map'), 'the first line');
+  await waitFor(async () => (await readLog(game, server.id, 'std_out')) !== '', 'the second line');
   expect(hints()).toEqual([]);
 
   muster.clock.advance(11_000);
   const [hint] = await waitFor(() => hints().length > 0 && hints(), 'the hint');
-  expect(hint).toMatchObject({ server_id: server.id, last_lines: ['waiting for the map'] });
+  expect(hint).toMatchObject({ server_id: server.id, last_lines: ['waiting for the map', 'still waiting'] });
   expect(hint).toMatchObject({ hint: expect.stringContaining('POST /matchmaker/lobbies/ready') });
-  expect(await readErrors(game, server.id)).toMatch(
+  expect(await readLog(game, server.id)).toMatch(
     /^waiting for the map\n\[muster\] .*POST \/matchmaker\/lobbies\/ready/,
   );
 

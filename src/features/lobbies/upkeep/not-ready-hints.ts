@@ -8,7 +8,7 @@ import type { NamespaceSteps } from './namespace-steps.ts';
 
 /** Time that a server may run without calling ready before its developer gets a hint. */
 export const HINT_AFTER_MS = 10_000;
-const LAST_LINES = 5;
+const LAST_LINES = 10;
 
 const HINT = `this server has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players are waiting: make this call, with SERVICE_TOKEN as the bearer token, once it takes players`;
 
