@@ -412,7 +412,7 @@ function importsOf(path: string): Import[] {
 function loopsOf(source: string): string[] {
   const constant = /^const LOOP = '([^']+)'/m.exec(source)?.[1] ?? 'LOOP without a name';
   return source
-    .split(/\bstart(?:Loop|DeletingOld)\(/)
+    .split(/\bstart(?:Loop|DeletingOld|Enforcing)\(/)
     .slice(1)
     .flatMap((call) => /\bname: (?:'([^']+)'|LOOP\b)/.exec(call)?.slice(1) ?? [])
     .map((name) => name ?? constant);

@@ -3,6 +3,7 @@ import type { Events } from '../../../platform/events.ts';
 import { Reports } from '../../../platform/reports.ts';
 import type { Machines } from '../../machines/machines.ts';
 import type { Logs } from '../logs/logs.ts';
+import { RANGE_PORTS_MAX } from '../server-port-rules.ts';
 import type { WaitReason } from '../tables.ts';
 import { setWaitReasons, type WaitingRow } from './waiting-store.ts';
 
@@ -91,7 +92,7 @@ export function describeWait(reason: WaitReason): string {
     case 'machine_full':
       return 'each machine of this region runs its maximum of servers (MUSTER_SERVERS_MAX): try again later, or ask the operator for more';
     case 'no_ports':
-      return 'each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS): try again in a minute, when the ports of ended servers are free again, or ask the operator for more; port ranges of a server may have at most 100 of these ports, and none that another server has';
+      return `each machine of this region has too few free ports for it (MUSTER_SERVER_PORTS): try again in a minute, when the ports of ended servers are free again, or ask the operator for more; port ranges of a server may have at most ${RANGE_PORTS_MAX} of these ports, and none that another server has`;
     case 'no_resources':
       return 'each machine of this region has too little processor time or memory left for it (MUSTER_RESOURCES_PERCENT): try again later, use a smaller tier, or ask the operator for more';
     case 'machines_draining':

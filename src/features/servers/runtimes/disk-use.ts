@@ -10,9 +10,9 @@ const BLOCK_BYTES = 512;
 /** What the kernel adds to the name of an open file that no folder has any more. */
 const DELETED = ' (deleted)';
 /** Folders inside of each other to descend into. Each takes a descriptor meanwhile. */
-const DEPTH_MAX = 256;
+export const DEPTH_MAX = 256;
 /** Open files of all processes of a server, and deleted files that they have mapped. Each has to be looked at. */
-const OPEN_FILES_MAX = 65_536;
+export const OPEN_FILES_MAX = 65_536;
 /** Length of the lists of what all processes of a server have mapped. The kernel writes some 30 MB a second. */
 const MAPPINGS_LENGTH_MAX = 16 * 1024 ** 2;
 /** Opens a folder only to name it, so it need not be readable. */

@@ -16,7 +16,7 @@ const CREATION_PAUSE_MS = 200;
  * Time to count what a container has on the disk. Enough for any container within its limit, so one that takes longer
  * counts as above it.
  */
-const DISK_TIMEOUT_MS = 30_000;
+export const DISK_TIMEOUT_MS = 30_000;
 /** The statuses that say that there is no such container, and that a name is taken. */
 const [NOT_FOUND, CONFLICT] = [404, 409];
 const NS_PER_MS = 1_000_000;
