@@ -16,8 +16,8 @@ export interface BuildFilesDependencies {
 export type BuildFiles = ReturnType<typeof createBuildFiles>;
 
 /**
- * Creates the use cases of the files of complete builds, as they were uploaded. A link needs no token, so a machine without
- * the storage of uploaded files, such as a container of a cluster, can read a build with it and compare its digest.
+ * Creates the use cases of the files of complete builds, as they were uploaded. A link needs no token, so a program without
+ * access to the storage, such as a container of a cluster, can read a build with it and compare its digest.
  */
 export function createBuildFiles({ builds, uploads, links }: BuildFilesDependencies) {
   async function getComplete(scope: BuildScope, build_id: string): Promise<BuildRow> {

@@ -6,6 +6,7 @@ import { watchLog, watchRows, watchState } from '../../platform/watch/views.ts';
 import type { AddressOf } from '../port-names.ts';
 import { parseTags, refuseLongTags } from '../tags.ts';
 import { CrashesAnswer, toCrashGroup } from './crashes/crashes-wire.ts';
+import { LINES_PER_ANSWER_MAX } from './logs/logs.ts';
 import { RowsAnswer, RowsQuery, toWindow } from './rows-wire.ts';
 import type { Servers } from './servers.ts';
 import * as wire from './wire.ts';
@@ -208,8 +209,7 @@ export function serverRoutes(servers: Servers, addressOf: AddressOf) {
       {
         operation: 'searchServerLog',
         ...readingLogs,
-        summary:
-          'Searches a stream of a server log from its end, a few megabytes or 256 lines at a time. Go on before `from_line` of the answer.',
+        summary: `Searches a stream of a server log from its end, a few megabytes or ${LINES_PER_ANSWER_MAX} lines at a time. Go on before \`from_line\` of the answer.`,
         query: wire.LogSearchQuery,
         response: wire.LogSearchAnswer,
       },

@@ -2,7 +2,8 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Static, TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { asBytes, invalid, quote, type TarEntry } from './tar-reader.ts';
+import { invalid, quote } from './invalid-build.ts';
+import { asBytes, type TarEntry } from './tar-entry.ts';
 
 /** The largest JSON file that is read into memory. */
 export const JSON_BYTES_MAX = 1024 ** 2;

@@ -1,9 +1,11 @@
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type Extract, extract, type Header } from 'tar-stream';
-import { assert, ServiceError } from '../../../platform/errors.ts';
+import { extract, type Header } from 'tar-stream';
+import { ServiceError } from '../../../platform/errors.ts';
 import { systemCodeOf } from '../../../platform/system/system-errors.ts';
 import { createDecompressor, MAGIC_BYTES } from './compression.ts';
+import { invalid, quote } from './invalid-build.ts';
+import type { TarEntry } from './tar-entry.ts';
 
 /**
  * Limits against archives that expand to huge sizes. The patch of tar-stream (`patches/`) limits the headers before an
@@ -23,14 +25,11 @@ export type UnpackLimits = typeof UNPACK_LIMITS;
 /** Reserves disk space for a number of bytes; throws if there is none. */
 export type TakeRoom = (bytes: number) => Promise<void>;
 
-/** An entry of a tar: its header, and its content as a stream. */
-export type TarEntry = Extract extends AsyncIterable<infer Item> ? Item : never;
-
 /** Counts what was read. The tars of one build share a count, so that the limits hold for all of them together. */
 export interface UnpackCount {
   /** Bytes of the file that was uploaded. */
-  packed: number;
-  unpacked: number;
+  packed_bytes: number;
+  unpacked_bytes: number;
   entries: number;
 }
 
@@ -45,8 +44,6 @@ export interface ReadTarOptions {
 const RATIO_FREE_BYTES = 64 * 1024 ** 2;
 /** A tar consists of blocks; the last ones are zeros. */
 const BLOCK_BYTES = 512;
-/** Length of a name in a message. */
-const QUOTED_MAX = 120;
 
 export const IS_EMPTY = 'it is empty, or not a tar';
 
@@ -79,11 +76,11 @@ export async function readTar(
   const limiter = new Transform({
     transform(chunk: Uint8Array, _encoding, next) {
       onBytes(chunk);
-      count.unpacked += chunk.length;
+      count.unpacked_bytes += chunk.length;
       const before = chunk.length < BLOCK_BYTES ? end.last_block : Buffer.alloc(0);
       end.last_block = Buffer.concat([before, chunk.subarray(-BLOCK_BYTES)]).subarray(-BLOCK_BYTES);
-      const allowed = Math.min(limits.unpacked_bytes, RATIO_FREE_BYTES + count.packed * limits.ratio);
-      if (count.unpacked > allowed) return next(invalid(`it unpacks to more than ${allowed} bytes`));
+      const allowed = Math.min(limits.unpacked_bytes, RATIO_FREE_BYTES + count.packed_bytes * limits.ratio);
+      if (count.unpacked_bytes > allowed) return next(invalid(`it unpacks to more than ${allowed} bytes`));
       takeRoom(chunk.length).then(() => next(null, chunk), next);
     },
   });
@@ -120,7 +117,7 @@ export async function* countPacked(
   count: UnpackCount,
 ): AsyncGenerator<Uint8Array, void> {
   for await (const chunk of stream) {
-    count.packed += chunk.length;
+    count.packed_bytes += chunk.length;
     yield chunk;
   }
 }
@@ -152,47 +149,4 @@ function isEndMark(block: Buffer): boolean {
 /** Returns whether the disk failed (it may be full), rather than the archive being invalid. */
 function isDiskTrouble(error: unknown): boolean {
   return systemCodeOf(error) !== undefined;
-}
-
-const SECONDS_MAX = 0xff_ff_ff_ff;
-
-/**
- * Returns when a file was last changed, in seconds since 1970; 0 if its archive does not say so. The files of a build have
- * this time on each machine, so that all machines make the same image of it. Programs compare times as well, for example
- * those of a source and what was compiled from it.
- */
-export function changedAt({ mtime }: Header): number {
-  const seconds = (mtime?.getTime() ?? 0) / 1_000;
-  return seconds >= 0 && seconds <= SECONDS_MAX ? seconds : 0;
-}
-
-/** Old tars mark a folder only by a slash at the end of its name, and tar-stream reports it as an empty file. */
-export function isFolder({ name, type, size }: Header): boolean {
-  return type === 'directory' || (type === 'file' && name.endsWith('/') && size === 0);
-}
-
-/** Returns the beginning of a name, for a message. */
-export function quote(name: string): string {
-  return JSON.stringify(name.slice(0, QUOTED_MAX));
-}
-
-/** The refusal of a build whose file is invalid. */
-export class InvalidBuild extends ServiceError<'BUILDS_BUILD_INVALID'> {
-  constructor(
-    readonly reason: string,
-    cause?: unknown,
-  ) {
-    super('BUILDS_BUILD_INVALID', { error: reason }, { cause });
-  }
-}
-
-/** Returns the refusal of a build, with what is wrong with its file. */
-export function invalid(reason: string, cause?: unknown): InvalidBuild {
-  return new InvalidBuild(reason, cause);
-}
-
-/** Returns a chunk of an entry's content, of which the library does not know the type. */
-export function asBytes(chunk: unknown): Uint8Array {
-  assert(chunk instanceof Uint8Array, 'a tar entry yields bytes');
-  return chunk;
 }

@@ -2,18 +2,14 @@ import { mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Header } from 'tar-stream';
 import { hasErrorCode } from '../../../platform/system/system-errors.ts';
+import { invalid, quote } from './invalid-build.ts';
+import { asBytes, changedAt, isFolder, refuseSparse, type TarEntry } from './tar-entry.ts';
 import {
-  asBytes,
-  changedAt,
   checkEntryCount,
   countPacked,
   IS_EMPTY,
-  invalid,
-  isFolder,
-  quote,
   readTar,
   type TakeRoom,
-  type TarEntry,
   UNPACK_LIMITS,
   type UnpackLimits,
 } from './tar-reader.ts';
@@ -33,7 +29,7 @@ export async function unpackArchive(
   directory: string,
   { limits = UNPACK_LIMITS, takeRoom = async () => {} }: UnpackOptions = {},
 ): Promise<void> {
-  const count = { packed: 0, unpacked: 0, entries: 0 };
+  const count = { packed_bytes: 0, unpacked_bytes: 0, entries: 0 };
   await readTar(countPacked(archive, count), { limits, takeRoom, count }, async (entry) => {
     const path = join(directory, checkedPath(entry.header, limits));
     const is_folder = isFolder(entry.header);
@@ -48,15 +44,12 @@ export async function unpackArchive(
 
 /** Returns the name of an entry, relative and inside the directory. Empty for the directory itself. */
 function checkedPath(header: Header, limits: UnpackLimits): string {
-  const { name, type, linkname, pax } = header;
+  const { name, type, linkname } = header;
   if (type === 'symlink' || type === 'link') {
     const option = type === 'symlink' ? '--dereference' : '--hard-dereference';
     throw invalid(`${quote(name)} is a link to ${quote(linkname ?? '')}; pack the file itself (tar ${option})`);
   }
-  // The content of a sparse file is a map of its holes and the rest, under another name.
-  if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
-    throw invalid(`${quote(name)} is a sparse file; pack it whole (tar without --sparse)`);
-  }
+  refuseSparse(header);
   if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory') {
     throw invalid(`${quote(name)} is neither a file nor a folder`);
   }

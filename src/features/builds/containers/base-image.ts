@@ -3,7 +3,7 @@ import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartError } from '../../../platform/errors.ts';
 import { syncTree } from '../../../platform/system/durable.ts';
-import { InvalidBuild } from '../archives/tar-reader.ts';
+import { InvalidBuild } from '../archives/invalid-build.ts';
 import { unpackImage } from './container-builds.ts';
 
 /** How the directory of a base image begins. It is beside those of unpacked builds, which begin with the id of a build. */

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { invalid, quote } from '../archives/tar-reader.ts';
+import { invalid, quote } from '../archives/invalid-build.ts';
 import type { ImageConfig } from './image-layout.ts';
 import { resolveUser } from './passwd.ts';
 import type { Rootfs } from './rootfs.ts';

@@ -1,16 +1,14 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IMAGE_ARCHITECTURE } from '../../../platform/system/architecture.ts';
+import { InvalidBuild, invalid } from '../archives/invalid-build.ts';
+import { asBytes, type TarEntry } from '../archives/tar-entry.ts';
 import { JSON_BYTES_MAX, parseJson, TarFiles } from '../archives/tar-files.ts';
 import {
-  asBytes,
   countPacked,
-  InvalidBuild,
   IS_EMPTY,
-  invalid,
   readTar,
   type TakeRoom,
-  type TarEntry,
   UNPACK_LIMITS,
   type UnpackLimits,
 } from '../archives/tar-reader.ts';
@@ -85,7 +83,7 @@ function openReading({
   takeRoom = async () => {},
   is_root = process.getuid?.() === 0,
 }: UnpackContainerOptions) {
-  return { limits, takeRoom, is_root, count: { packed: 0, unpacked: 0, entries: 0 } };
+  return { limits, takeRoom, is_root, count: { packed_bytes: 0, unpacked_bytes: 0, entries: 0 } };
 }
 
 async function openRootfs(directory: string, reading: Reading): Promise<Rootfs> {
@@ -97,7 +95,7 @@ async function openRootfs(directory: string, reading: Reading): Promise<Rootfs> 
 /** Applies the layers of an image in order. They share the limits of one archive. */
 async function applyLayers(files: TarFiles, image: Image, rootfs: Rootfs, reading: Reading): Promise<void> {
   // The stored files are removed at the end, so they do not count as unpacked.
-  reading.count.unpacked = 0;
+  reading.count.unpacked_bytes = 0;
   for (const [index, name] of image.layers.entries()) {
     const hasher = new Bun.CryptoHasher('sha256');
     const onBytes = (bytes: Uint8Array) => void hasher.update(bytes);

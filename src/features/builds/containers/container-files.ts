@@ -1,7 +1,8 @@
 import { lstat, mkdir, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasErrorCode } from '../../../platform/system/system-errors.ts';
-import { checkEntryCount, invalid, quote, type UnpackCount, type UnpackLimits } from '../archives/tar-reader.ts';
+import { invalid, quote } from '../archives/invalid-build.ts';
+import { checkEntryCount, type UnpackCount, type UnpackLimits } from '../archives/tar-reader.ts';
 
 /** As many links as Linux follows in one path. */
 const LINKS_MAX = 40;

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { invalid, quote } from '../archives/invalid-build.ts';
 import type { TarFiles } from '../archives/tar-files.ts';
-import { invalid, quote } from '../archives/tar-reader.ts';
 
 const IMAGES_MAX = 100;
 const LAYERS_MAX = 500;

@@ -2,16 +2,9 @@ import { constants } from 'node:fs';
 import { chmod, lchown, link, mkdir, open, readdir, symlink } from 'node:fs/promises';
 import type { Header } from 'tar-stream';
 import { hasErrorCode } from '../../../platform/system/system-errors.ts';
-import {
-  asBytes,
-  changedAt,
-  invalid,
-  isFolder,
-  quote,
-  type TarEntry,
-  type UnpackCount,
-  type UnpackLimits,
-} from '../archives/tar-reader.ts';
+import { invalid, quote } from '../archives/invalid-build.ts';
+import { asBytes, changedAt, isFolder, refuseSparse, type TarEntry } from '../archives/tar-entry.ts';
+import type { UnpackCount, UnpackLimits } from '../archives/tar-reader.ts';
 import { ContainerFiles, type ContainerPath, keyOf } from './container-files.ts';
 
 const OWNER_MAX = 0xff_ff_ff_fe;
@@ -222,11 +215,9 @@ export class Rootfs {
   }
 }
 
-function checkType({ name, type, pax }: Header): void {
-  // The content of a sparse file is a map of its holes and the rest, under another name.
-  if (Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
-    throw invalid(`${quote(name)} is a sparse file; pack it whole (tar without --sparse)`);
-  }
+function checkType(header: Header): void {
+  refuseSparse(header);
+  const { name, type } = header;
   const known = ['file', 'contiguous-file', 'directory', 'symlink', 'link', 'fifo', 'character-device', 'block-device'];
   if (!known.includes(type ?? '')) throw invalid(`${quote(name)} is neither a file, a folder nor a link`);
 }
