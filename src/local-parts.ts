@@ -111,7 +111,7 @@ async function openRuntimes(config: Config, { data, api_url, events }: RuntimePa
     ...config.containers,
     ...shared,
     directory: data.folder('engine'),
-    machine_id: data.node_id,
+    node_id: data.node_id,
     is_root: IS_ROOT,
     isolation,
   });

@@ -43,9 +43,9 @@ export function startReportingReady(
     signal,
     events,
     async step() {
-      const running = await servers.withPresence({ node_ids: machines.heldIds(), datacenter_id });
+      const with_presence = await servers.withPresence({ node_ids: machines.heldIds(), datacenter_id });
       const address_by_server = new Map(
-        running.flatMap((server) => {
+        with_presence.flatMap((server) => {
           // Pods of a cluster are on other machines.
           const host = hostOf(server, node_id);
           const { server_id, port } = server;
@@ -60,7 +60,7 @@ export function startReportingReady(
           return address === undefined ? [] : [[lobby_id, address] as const];
         }),
       );
-      awaited = addresses.size > 0 ? 'starting' : running.length > server_ids.length ? 'waiting' : 'none';
+      awaited = addresses.size > 0 ? 'starting' : with_presence.length > server_ids.length ? 'waiting' : 'none';
       probes.begin(addresses);
       const failures = probes.takeFailures();
       if (failures.length > 0) throw new AggregateError(failures, 'lobbies could not be reported ready');

@@ -34,7 +34,7 @@ describe('a container engine that is configured and cannot be used', () => {
       directory,
       host: 'localhost',
       api_url: 'http://127.0.0.1:8080',
-      machine_id: 'here',
+      node_id: 'here',
       events: { emit: (event) => void events.push(event) },
     });
     return { runtime, events, directory };

@@ -85,7 +85,7 @@ describe('a container engine that fails', () => {
       directory,
       host: 'localhost',
       api_url: 'http://127.0.0.1:8080',
-      machine_id: MACHINE_ID,
+      node_id: MACHINE_ID,
       has_read_only_root: false,
       is_isolation_required: false,
       onFailed: (server_id, step, cause) => void failures.push({ server_id, step, cause }),

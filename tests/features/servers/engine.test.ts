@@ -297,12 +297,12 @@ for (const name of ENGINES) {
 
       // Podman's own network is always there.
       test.skipIf(name === 'podman')('starts, also if two services created a network at once', async () => {
-        const options = { client: engine.client, machine_id: optionsIn(opened.directory).machine_id };
+        const options = { client: engine.client, node_id: optionsIn(opened.directory).node_id };
         const services = [new EngineNetworks(options), new EngineNetworks(options)];
         await Promise.all(services.map((networks) => networks.ensure({ is_podman: false })));
-        const { machine_id } = options;
+        const { node_id } = options;
         const ours = async () =>
-          (await listLeftovers(engine)).filter((one) => one.startsWith('/networks') && one.includes(machine_id));
+          (await listLeftovers(engine)).filter((one) => one.startsWith('/networks') && one.includes(node_id));
         expect((await ours()).length).toBeGreaterThanOrEqual(services.length);
         const server = await opened.run('echo started; exec sleep 600');
         await waitFor(async () => (await opened.output(server)) === 'started\n', 'its first line');
@@ -451,11 +451,11 @@ for (const name of ENGINES) {
       expect(hostile_lines.slice(0, 3)).toEqual(['0', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1']);
       expect(hostile_lines).not.toContain('host');
       const { HostConfig, Config } = await inspect(engine, hostile);
-      const machine_id = Config.Labels['muster.machine'] ?? '';
+      const node_id = Config.Labels['muster.machine'] ?? '';
       expect(HostConfig).toMatchObject({ Privileged: false, Memory: 64 * 1024 ** 2, PidsLimit: 512 });
       expect([HostConfig.Binds ?? [], HostConfig.Devices ?? []]).toEqual([[], []]);
       expect(['', 'private']).toContain(HostConfig.PidMode);
-      expect(machine_id).not.toBe('');
+      expect(node_id).not.toBe('');
       await servers.waitForLines(counting, 5);
       await program.stop('SIGKILL');
       expect((await inspect(engine, counting)).State.Running).toBe(true);
@@ -473,7 +473,7 @@ for (const name of ENGINES) {
         'their files to be gone',
       );
       await waitFor(async () => {
-        const left = (await listLeftovers(engine)).filter((one) => one.includes(machine_id));
+        const left = (await listLeftovers(engine)).filter((one) => one.includes(node_id));
         return left.every((one) => one.startsWith('/images'));
       }, 'nothing but the images of its builds to be left');
       await program.stop('SIGTERM');

@@ -65,18 +65,18 @@ describe('turns: the room of a machine goes', () => {
       { a: 'machine_full', b: 'machine_full' },
     ],
   ] as const;
-  test.each(CASES)('%s', (_, waiting, running, to_take, wait_reasons) => {
-    const turns = shareRoom([...waiting], { ...machine, running: [...running] });
+  test.each(CASES)('%s', (_, waiting, on_machine, to_take, wait_reasons) => {
+    const turns = shareRoom([...waiting], { ...machine, on_machine: [...on_machine] });
     expect(Object.fromEntries(turns.to_take)).toEqual({ ...to_take });
     expect(Object.fromEntries(turns.wait_reasons)).toEqual({ ...wait_reasons });
   });
 
   test('to a group up to its quota, whichever of its namespaces has the servers', () => {
     const waiting = ['a', 'b'].map((namespace_id) => ({ ...wait(namespace_id, 30), group_id: 'one' }));
-    const running = [{ namespace_id: 'a', group_id: 'one' }];
-    const turns = shareRoom([...waiting, wait('c', 1, 9)], { ...machine, servers_per_group_max: 4, running });
+    const on_machine = [{ namespace_id: 'a', group_id: 'one' }];
+    const turns = shareRoom([...waiting, wait('c', 1, 9)], { ...machine, servers_per_group_max: 4, on_machine });
     expect(Object.fromEntries(turns.to_take)).toEqual({ a: 1, b: 2, c: 1 });
-    const full = { ...machine, servers_per_group_max: 1, running };
+    const full = { ...machine, servers_per_group_max: 1, on_machine };
     expect(Object.fromEntries(shareRoom(waiting, full).wait_reasons)).toEqual({ a: 'group_quota', b: 'group_quota' });
   });
 
@@ -90,7 +90,7 @@ describe('turns: the room of a machine goes', () => {
     const turns = shareRoom([wait('a', 5), wait('b', 5, 5)], {
       ...machine,
       room: { ...NO_LIMITS, ...room },
-      running: [],
+      on_machine: [],
     });
     expect(Object.fromEntries(turns.to_take)).toEqual(to_take as never);
     expect(Object.fromEntries(turns.wait_reasons)).toEqual(wait_reasons as never);
@@ -98,7 +98,7 @@ describe('turns: the room of a machine goes', () => {
 
   test('to a namespace with smaller servers beside one whose next server needs more than is left', () => {
     const large = { ...wait('a', 5), needs: { ...NEEDS, ports: 4 } };
-    const turns = shareRoom([large, wait('b', 5, 5)], { ...machine, room: { ...NO_LIMITS, ports: 3 }, running: [] });
+    const turns = shareRoom([large, wait('b', 5, 5)], { ...machine, room: { ...NO_LIMITS, ports: 3 }, on_machine: [] });
     expect(Object.fromEntries(turns.to_take)).toEqual({ b: 3 });
     expect(Object.fromEntries(turns.wait_reasons)).toEqual({ a: 'no_ports' });
   });
@@ -120,13 +120,13 @@ describe('turns: the room of a machine goes', () => {
           ...wait(name, count, since),
           group_id: groupOf(name),
         }));
-        const running = running_names.map((name) => ({ namespace_id: name, group_id: groupOf(name) }));
-        const { to_take } = shareRoom(waiting, { ...limits, running, room: NO_LIMITS });
+        const on_machine = running_names.map((name) => ({ namespace_id: name, group_id: groupOf(name) }));
+        const { to_take } = shareRoom(waiting, { ...limits, on_machine, room: NO_LIMITS });
         const countOf = (group: string) =>
           [...to_take].reduce((sum, [name, count]) => sum + (groupOf(name) === group ? count : 0), 0);
-        const runningOf = (group: string) => running.filter(({ group_id }) => group_id === group).length;
+        const runningOf = (group: string) => on_machine.filter(({ group_id }) => group_id === group).length;
         const sum = [...to_take.values()].reduce((all, count) => all + count, 0);
-        const room = Math.max(Math.min(limits.servers_max - running.length, limits.taken_at_once_max), 0);
+        const room = Math.max(Math.min(limits.servers_max - on_machine.length, limits.taken_at_once_max), 0);
         expect(sum).toBeLessThanOrEqual(room);
         for (const { namespace_id, group_id, waiting: count } of waiting) {
           const own = to_take.get(namespace_id) ?? 0;

@@ -155,7 +155,7 @@ function commandOf(name: EngineName, directory: string, socket: string): string[
 export function optionsIn(directory: string): Omit<EngineRuntimeOptions, 'client'> {
   return {
     directory: join(directory, 'engine'),
-    machine_id: basename(directory),
+    node_id: basename(directory),
     host: HOST,
     api_url: 'http://127.0.0.1:8080',
     has_read_only_root: false,

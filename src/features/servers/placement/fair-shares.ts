@@ -16,8 +16,8 @@ export interface WaitingNamespace {
 
 /** A machine whose room is shared. */
 interface SharedMachine {
-  /** The servers that it runs now. */
-  running: { namespace_id: string; group_id: string }[];
+  /** The servers that it has taken and that have not ended. */
+  on_machine: { namespace_id: string; group_id: string }[];
   /** What it has left. */
   room: Room;
   servers_max: number;
@@ -37,13 +37,13 @@ interface Shares {
  * there, and among equals of the one that has waited longest. No developer group exceeds its quota.
  */
 export function shareRoom(waiting: WaitingNamespace[], machine: SharedMachine): Shares {
-  const { running, servers_max, servers_per_group_max, taken_at_once_max } = machine;
+  const { on_machine, servers_max, servers_per_group_max, taken_at_once_max } = machine;
   let { room: left } = machine;
-  const by_namespace = new Counts(running.map(({ namespace_id }) => namespace_id));
-  const by_group = new Counts(running.map(({ group_id }) => group_id));
+  const by_namespace = new Counts(on_machine.map(({ namespace_id }) => namespace_id));
+  const by_group = new Counts(on_machine.map(({ group_id }) => group_id));
   const chosen = new Counts([]);
   const hasQuotaLeft = ({ group_id }: WaitingNamespace) => by_group.get(group_id) < servers_per_group_max;
-  const free = servers_max - running.length;
+  const free = servers_max - on_machine.length;
   const oldest_first = waiting.toSorted((one, other) => one.since.getTime() - other.since.getTime());
 
   const canTake = (namespace: WaitingNamespace) =>

@@ -49,12 +49,12 @@ export class MachineRoom {
   }
 
   /** Returns what is left beside servers. Their ports are among the unavailable ones. */
-  beside(running: WithNeeds[], unavailable_ports: ReadonlySet<number>): Room {
+  beside(on_machine: WithNeeds[], unavailable_ports: ReadonlySet<number>): Room {
     const { server_ports } = this.#limits;
     const isInRange = (port: number) => port >= server_ports.min && port <= server_ports.max;
     const used_ports = [...unavailable_ports].filter(isInRange).length + this.#countForeignPorts();
     const left = { ...this.whole, ports: Math.max(this.whole.ports - used_ports, 0) };
-    return running.reduce((room, { cpu, memory }) => reduceRoom(room, { ports: 0, cpu, memory }), left);
+    return on_machine.reduce((room, { cpu, memory }) => reduceRoom(room, { ports: 0, cpu, memory }), left);
   }
 
   /**

@@ -69,10 +69,10 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
    * Takes waiting servers while the machine has room for them. Returns how many it took. A failure is reported, and delays
    * no step of the servers that the machine has.
    */
-  async function takeWaiting(running: PlacedServer[]): Promise<number> {
+  async function takeWaiting(on_machine: PlacedServer[]): Promise<number> {
     if (paused_until > performance.now()) return 0;
     try {
-      return await placeServers(running);
+      return await placeServers(on_machine);
     } catch (cause) {
       paused_until = performance.now() + AGAIN_AFTER_FAILURE_MS;
       events.emit({ event: 'servers_not_placed', cause });
@@ -81,7 +81,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     }
   }
 
-  async function placeServers(running: PlacedServer[]): Promise<number> {
+  async function placeServers(on_machine: PlacedServer[]): Promise<number> {
     const now = clock.now();
     const queue = { datacenter_id: machine.datacenter_id, now };
     const [{ is_any_due, next_start }, ending] = await Promise.all([
@@ -90,14 +90,14 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     ]);
     next_rounds.awaitStart(next_start, now);
     if (!is_any_due && ending.length === 0) return 0;
-    const left = machine_room.beside(running, await readUnavailablePorts(queries, running, releasedBefore()));
+    const left = machine_room.beside(on_machine, await readUnavailablePorts(queries, on_machine, releasedBefore()));
     const filter = { ...filterFor(left), counted_max: TAKEN_AT_ONCE_MAX };
     const all_namespaces = await waitingStore.selectWaitingNamespaces(queries, queue, filter);
-    const used = Math.max(running.length / machine.servers_max, usedShareOf(machine_room.whole, left));
+    const used = Math.max(on_machine.length / machine.servers_max, usedShareOf(machine_room.whole, left));
     const namespaces = await other_machines.selectDueToTake(all_namespaces, used);
-    const { to_take, wait_reasons } = await planShares(namespaces, running, left);
+    const { to_take, wait_reasons } = await planShares(namespaces, on_machine, left);
     const is_nothing_to_take = to_take.size === 0 && ending.length === 0;
-    const assigned = is_nothing_to_take ? NOTHING_ASSIGNED : await assignServers({ to_take, ending, running, now });
+    const assigned = is_nothing_to_take ? NOTHING_ASSIGNED : await assignServers({ to_take, ending, on_machine, now });
     for (const { namespace_id, server_id } of namespaces) {
       const reason = assigned.wait_reasons.get(server_id);
       if (reason) wait_reasons.set(namespace_id, reason);
@@ -116,19 +116,19 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
    */
   async function readUnavailablePorts(
     connection: Queries,
-    running: PlacedServer[],
+    on_machine: PlacedServer[],
     released_before: Date,
   ): Promise<Set<number>> {
     const reserved = await portsStore.selectUnavailablePorts(connection, machine.node_id, released_before);
-    return reserved.union(machine_room.portsInRanges(running));
+    return reserved.union(machine_room.portsInRanges(on_machine));
   }
 
   /** Returns how many servers of each namespace to take, and why none is taken of others. */
-  async function planShares(namespaces: waitingStore.WaitingRow[], running: PlacedServer[], left: Room) {
-    const game_ids = new Set([...namespaces, ...running].map(({ game_id }) => game_id));
+  async function planShares(namespaces: waitingStore.WaitingRow[], on_machine: PlacedServer[], left: Room) {
+    const game_ids = new Set([...namespaces, ...on_machine].map(({ game_id }) => game_id));
     const groups = namespaces.length === 0 ? new Map<string, string>() : await developerGroupsOf([...game_ids]);
     const groupOf = ({ game_id }: { game_id: string }) => groups.get(game_id) ?? game_id;
-    const assigned_ports = portsAssignedTo(running);
+    const assigned_ports = portsAssignedTo(on_machine);
     const waiting = namespaces.map((namespace) => ({
       ...namespace,
       group_id: groupOf(namespace),
@@ -136,7 +136,7 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
     }));
     const { to_take, wait_reasons } = shareRoom(waiting, {
       ...machine,
-      running: running.map((server) => ({ ...server, group_id: groupOf(server) })),
+      on_machine: on_machine.map((server) => ({ ...server, group_id: groupOf(server) })),
       room: left,
       taken_at_once_max: TAKEN_AT_ONCE_MAX,
     });
@@ -149,16 +149,16 @@ export function createPlacement(dependencies: PlacementDependencies, placeAgainI
   }
 
   /** Assigns servers to this machine, with their ports, in one transaction. */
-  async function assignServers({ to_take, ending, running, now }: Assignment): Promise<Assigned> {
+  async function assignServers({ to_take, ending, on_machine, now }: Assignment): Promise<Assigned> {
     return await database.transact(async (tx) => {
       // Keeps the machine from being declared lost before the servers are assigned to it.
       const held = await machines.lockHeld(tx);
       if (!held) return NOTHING_ASSIGNED;
       const { takes_servers } = held;
       const released_before = releasedBefore();
-      const unavailable_ports = await readUnavailablePorts(tx, running, released_before);
-      const assigned_ports = portsAssignedTo(running);
-      let left = machine_room.beside(running, unavailable_ports);
+      const unavailable_ports = await readUnavailablePorts(tx, on_machine, released_before);
+      const assigned_ports = portsAssignedTo(on_machine);
+      let left = machine_room.beside(on_machine, unavailable_ports);
       const filter = { ...filterFor(left), counts: to_take };
       const queue = { datacenter_id: machine.datacenter_id, now };
       const chosen = takes_servers ? await waitingStore.lockWaiting(tx, queue, filter) : [];
@@ -209,7 +209,7 @@ interface Assignment {
   /** Servers that end before they start. */
   ending: string[];
   /** The servers of the machine. */
-  running: PlacedServer[];
+  on_machine: PlacedServer[];
   now: Date;
 }
 

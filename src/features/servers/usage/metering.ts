@@ -50,8 +50,8 @@ export function startMetering(
 
   async function step(): Promise<number> {
     const now = clock.now();
-    const running = listServers().filter(({ identity }) => identity !== null);
-    const used = await readUsage(running.map(handleOf));
+    const accepted = listServers().filter(({ identity }) => identity !== null);
+    const used = await readUsage(accepted.map(handleOf));
     const fresh_ids = new Set([...used.keys()].filter((server_id) => !earlier_ms.has(server_id)));
     // Before the database is called: while it does not answer, each minute must still get its own sample.
     takeSamples(new Map([...used].filter(([server_id]) => !fresh_ids.has(server_id))), now);

@@ -31,7 +31,7 @@ export interface EngineContainerPlan {
   image: ImageProcess;
   image_id: string;
   network: string;
-  machine_id: string;
+  node_id: string;
   has_read_only_root: boolean;
   has_swap_limit: boolean;
   is_podman: boolean;
@@ -51,7 +51,7 @@ export const nameOf = (server_id: string): string => `muster-${server_id}`;
  * a ServiceError for a range of ports that is too long.
  */
 export function makeEngineContainer(plan: EngineContainerPlan) {
-  const { order, image, machine_id } = plan;
+  const { order, image, node_id } = plan;
   const { command, environment, directory } = programOfImage(order, image);
   const ports = Object.values(order.ports).flatMap(publishedPortsOf);
   return {
@@ -62,7 +62,7 @@ export function makeEngineContainer(plan: EngineContainerPlan) {
     User: `${image.user?.uid ?? 0}:${image.user?.gid ?? 0}`,
     WorkingDir: directory,
     Hostname: 'server',
-    Labels: { [LABELS.machine]: machine_id, [LABELS.server]: order.server_id },
+    Labels: { [LABELS.machine]: node_id, [LABELS.server]: order.server_id },
     ExposedPorts: Object.fromEntries(ports.map(({ inside }) => [inside, {}])),
     HostConfig: hostConfigOf(plan, ports),
   };

@@ -69,12 +69,12 @@ export interface EngineContainer {
 export class EngineContainers {
   constructor(
     private readonly client: EngineClient,
-    private readonly machine_id: string,
+    private readonly node_id: string,
   ) {}
 
   /** Returns the state of each container by server, as the engine names it. */
   async list(): Promise<Map<string, string>> {
-    const filters = JSON.stringify({ label: [`${LABELS.machine}=${this.machine_id}`] });
+    const filters = JSON.stringify({ label: [`${LABELS.machine}=${this.node_id}`] });
     const query = { all: 'true', filters };
     const listed = await this.client.read(Listed, { method: 'GET', path: '/containers/json', query });
     return new Map(
@@ -91,7 +91,7 @@ export class EngineContainers {
     const inspected = await this.client.read(Inspected, { method: 'GET', path }).catch(undefinedIfAbsent);
     if (!inspected) return undefined;
     const { Config, State, HostConfig } = inspected;
-    if (Config.Labels?.[LABELS.machine] !== this.machine_id) {
+    if (Config.Labels?.[LABELS.machine] !== this.node_id) {
       const error = `the container ${nameOf(server_id)} of the engine is not of this Muster: rename or remove it`;
       throw new ServiceError('SERVERS_SERVER_FAILED_TO_CREATE', { error });
     }

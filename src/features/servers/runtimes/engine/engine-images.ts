@@ -43,12 +43,12 @@ export interface EngineImages {
  * Opens the images of an engine that Muster made. Each has the files of a build as Muster unpacked and checked them, and
  * nothing else: no configuration of an upload reaches the engine, and nothing is pulled.
  */
-export function openEngineImages(client: EngineClient, machine_id: string): EngineImages {
+export function openEngineImages(client: EngineClient, node_id: string): EngineImages {
   const under_way = new Map<string, Import>();
 
   /** Lists the images of this Muster. Podman finds nothing by two labels at once. */
   async function list() {
-    const filters = JSON.stringify({ label: [`${LABELS.machine}=${machine_id}`] });
+    const filters = JSON.stringify({ label: [`${LABELS.machine}=${node_id}`] });
     return await client.read(Images, { method: 'GET', path: '/images/json', query: { filters } });
   }
 
@@ -84,7 +84,7 @@ export function openEngineImages(client: EngineClient, machine_id: string): Engi
   }
 
   const labelsOf = ({ directory }: UnpackedBuild, key: string) => [
-    `LABEL ${LABELS.machine}=${machine_id}`,
+    `LABEL ${LABELS.machine}=${node_id}`,
     `LABEL ${LABELS.build}=${key}`,
     `LABEL ${LABELS.directory}=${encodeURIComponent(directory)}`,
   ];

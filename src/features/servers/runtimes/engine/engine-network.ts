@@ -35,8 +35,8 @@ const PODMAN_NETWORK = 'bridge';
  * Makes a name that no other network has. Docker looks a network up by its name when a container starts, also if it was
  * given the id, and refuses if two have the same.
  */
-const makeNetworkName = (machine_id: string) =>
-  `muster-${machine_id.replaceAll('-', '').slice(0, NAME_CHARACTERS)}-${crypto.randomUUID().slice(0, NAME_SUFFIX_CHARACTERS)}`;
+const makeNetworkName = (node_id: string) =>
+  `muster-${node_id.replaceAll('-', '').slice(0, NAME_CHARACTERS)}-${crypto.randomUUID().slice(0, NAME_SUFFIX_CHARACTERS)}`;
 
 const describe = ({ IPAM }: Static<typeof Network>, name: string): EngineNetwork => ({
   name,
@@ -45,7 +45,7 @@ const describe = ({ IPAM }: Static<typeof Network>, name: string): EngineNetwork
 
 interface NetworkOptions {
   client: EngineClient;
-  machine_id: string;
+  node_id: string;
 }
 
 /** The network of this machine's Muster in an engine. One step at a time, so that one is created and not several. */
@@ -81,15 +81,15 @@ export class EngineNetworks {
    * Lists Muster's networks, the oldest first. There are two if the engine still performed a call of a killed service.
    */
   async #list() {
-    const { client, machine_id } = this.options;
-    const filters = JSON.stringify({ label: [`${LABELS.machine}=${machine_id}`] });
+    const { client, node_id } = this.options;
+    const filters = JSON.stringify({ label: [`${LABELS.machine}=${node_id}`] });
     const listed = await client.read(Type.Array(Network), { method: 'GET', path: '/networks', query: { filters } });
     return listed.toSorted((one, other) => (one.Created < other.Created ? -1 : 1));
   }
 
   async #create() {
-    const { client, machine_id } = this.options;
-    const own = { Name: makeNetworkName(machine_id), Driver: 'bridge', Labels: { [LABELS.machine]: machine_id } };
+    const { client, node_id } = this.options;
+    const own = { Name: makeNetworkName(node_id), Driver: 'bridge', Labels: { [LABELS.machine]: node_id } };
     const body = { ...own, Options: { 'com.docker.network.bridge.enable_icc': 'false' } };
     await client.call({ method: 'POST', path: '/networks/create', body });
     const [network] = await this.#list();

@@ -28,7 +28,7 @@ export interface EngineRuntimeOptions {
   /** The address at which servers reach the service. */
   api_url: string;
   /** Distinguishes the containers of this Muster from those of others. */
-  machine_id: string;
+  node_id: string;
   has_read_only_root: boolean;
   /** Whether servers start only if nothing of their isolation is missing. */
   is_isolation_required: boolean;
@@ -37,12 +37,12 @@ export interface EngineRuntimeOptions {
 
 /** Opens the runtime that runs servers as containers of Docker or Podman, by the API of the engine. */
 export function openEngineRuntime(options: EngineRuntimeOptions): Runtime {
-  const { client, host, machine_id } = options;
+  const { client, host, node_id } = options;
   const folders = openEngineFolders(options.directory);
   const { marks } = folders;
-  const containers = new EngineContainers(client, machine_id);
-  const images = openEngineImages(client, machine_id);
-  const networks = new EngineNetworks({ client, machine_id });
+  const containers = new EngineContainers(client, node_id);
+  const images = openEngineImages(client, node_id);
+  const networks = new EngineNetworks({ client, node_id });
   const output_files = createOutputFiles({ are_copies: true });
   let facts: EngineFacts | undefined;
   let notify = () => {};

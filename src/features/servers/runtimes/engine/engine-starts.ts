@@ -19,7 +19,7 @@ import type { OutputCopies } from './output-copies.ts';
 const START_TIMEOUT_MS = 5_000;
 
 export interface EngineStartsDependencies {
-  machine_id: string;
+  node_id: string;
   /** The address at which servers reach the service. */
   api_url: string;
   has_read_only_root: boolean;
@@ -106,7 +106,7 @@ export class EngineStarts {
 
   async #launch(order: StartOrder, signal: AbortSignal): Promise<void> {
     const { folders, containers, images, networks, copies, failures } = this.dependencies;
-    const { machine_id, has_read_only_root, is_isolation_required } = this.dependencies;
+    const { node_id, has_read_only_root, is_isolation_required } = this.dependencies;
     const { server_id } = order;
     const image = await readImage(order.build);
     const { is_podman, has_swap_limit, isolation } = await this.dependencies.readFacts();
@@ -120,7 +120,7 @@ export class EngineStarts {
       image,
       image_id,
       network: network.name,
-      machine_id,
+      node_id,
       has_read_only_root,
       has_swap_limit,
       is_podman,

@@ -20,7 +20,7 @@ export interface EngineOptions {
   host: string;
   /** The address at which servers reach the service. */
   api_url: string;
-  machine_id: string;
+  node_id: string;
   events: Events;
 }
 
