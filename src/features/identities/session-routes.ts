@@ -11,7 +11,10 @@ const COOKIE = 'rivet_user_refresh_token';
 const PATH = '/auth/tokens/identity';
 
 /** The route that reads the cookie with a refresh token. Only pages of the service's own origins may call it. */
-export function sessionRoutes(identities: Identities, { public_url }: { public_url: string }) {
+export function sessionRoutes(
+  identities: Pick<Identities, 'sessions' | 'createGuest'>,
+  { public_url }: { public_url: string },
+) {
   const is_https = public_url.startsWith('https:');
 
   function cookieOf(value: string, maxAge: number, path = PATH): string {
@@ -47,8 +50,8 @@ export function sessionRoutes(identities: Identities, { public_url }: { public_u
         try {
           if (cookie && !body.logout) next = await identities.sessions.refresh(cookie);
         } catch (error) {
-          if (!(error instanceof ServiceError)) throw error;
-          // Deletes the cookie, because it would be refused until it expires.
+          if (!(error instanceof ServiceError) || error.status >= 500) throw error;
+          // Deletes the cookie of a refused token, which would be refused until it expires.
           const refusal = errorResponse(error, { ray_id, public_url });
           for (const [name, value] of headersOf('', 0)) refusal.headers.append(name, value);
           return refusal;

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'bun:test';
+import { sessionRoutes } from '../../../src/features/identities/session-routes.ts';
+import { createSessions } from '../../../src/features/identities/sessions.ts';
+import { openDatabase } from '../../../src/platform/database/database.ts';
+import { DEADLINES } from '../../../src/platform/database/deadlines.ts';
 import type { Answer } from '../../support/api.ts';
+import { openTestApp } from '../../support/http-app.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
+import { makeTokenMaker } from '../../support/token-maker.ts';
 
 const COOKIE = 'rivet_user_refresh_token';
 const GRACE_MS = 30_000;
@@ -69,6 +75,31 @@ describe('sessions: a refresh', () => {
       expect.stringMatching(new RegExp(`^${COOKIE}=; Path=/auth/tokens/identity; Max-Age=0`)),
       expect.stringMatching(new RegExp(`^${COOKIE}=; Path=/; Max-Age=0`)),
     ]);
+  });
+
+  test('that the database does not answer in time keeps the cookie', async () => {
+    const { identity_id } = (await refresh()).body;
+    await using database = openDatabase(muster.database_address, 2, { ...DEADLINES, transaction_ms: 500 });
+    const { tokens } = await makeTokenMaker();
+    const refresh_key = { kty: 'oct', k: 'a2V5' };
+    const sessions = createSessions({ database, clock: muster.clock, tokens, refresh_key, keep: async () => true });
+    const noGuest = () => Promise.reject(new Error('the session gets no guest'));
+    const public_url = 'https://play.example.com';
+    await using app = await openTestApp(sessionRoutes({ sessions, createGuest: noGuest }, { public_url }), {
+      public_url,
+    });
+    const cookie = `${COOKIE}=${(await sessions.open(identity_id)).refresh_token}`;
+    const repeat = () =>
+      app.api.call('POST', '/auth/tokens/identity', { body: {}, headers: { origin: public_url, cookie } });
+
+    const connection = muster.database.openCopyConnection();
+    await connection`begin`;
+    await connection`select from refresh_tokens where identity_id = ${identity_id} for update`;
+    const busy = await repeat();
+    await connection`rollback`;
+    await connection.end();
+    expect([outcomeOf(busy), busy.headers.getSetCookie()]).toEqual(['503 DATABASE_BUSY', []]);
+    expect((await repeat()).body.identity_id).toBe(identity_id);
   });
 
   test('takes the cookie of its path, which browsers send first, if there is one of all paths, too', async () => {
