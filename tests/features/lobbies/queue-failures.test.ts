@@ -5,9 +5,13 @@ import { deleteQueued } from '../../../src/features/lobbies/matchmaking/queue/qu
 import { UNKEPT_DRAFT } from '../../../src/features/lobbies/matchmaking/receipts/receipt-draft.ts';
 import type { FindRequest, SeatRequest } from '../../../src/features/lobbies/matchmaking/rounds/seat-requests.ts';
 import { LostRaces, type Rounds } from '../../../src/features/lobbies/matchmaking/rounds/seat-rounds.ts';
+import { topics } from '../../../src/features/topics.ts';
 import { after, type Clock } from '../../../src/platform/clock.ts';
 import { type Database, openDatabase } from '../../../src/platform/database/database.ts';
+import { DEADLINES } from '../../../src/platform/database/deadlines.ts';
 import { ServiceError } from '../../../src/platform/errors.ts';
+import type { Events, ServiceEvent } from '../../../src/platform/events.ts';
+import { lockTopics } from '../../../src/platform/watch/versions.ts';
 import { createTestClock } from '../../support/clock.ts';
 import type { TestGame } from '../../support/game.ts';
 import { makeControlledGame } from '../../support/game-server.ts';
@@ -28,12 +32,21 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => database[Symbol.asyncDispose]());
 
+interface QueueParts {
+  clock?: Clock;
+  on?: Database;
+  emit?: Events['emit'];
+}
+
 /** Opens a queue that tries again without end, on rounds that the test decides. */
-function openQueue(takeSeat: Rounds['takeSeat'], { clock }: { clock: Clock } = muster) {
+function openQueue(
+  takeSeat: Rounds['takeSeat'],
+  { clock = muster.clock, on = database, emit = () => {} }: QueueParts = {},
+) {
   const queue = createQueue({
-    database,
+    database: on,
     clock,
-    events: { emit: () => {} },
+    events: { emit },
     namespaces: { find: async () => undefined },
     watch: {
       async until(_topics, look) {
@@ -134,6 +147,32 @@ test('queue: a find keeps its lease when an earlier one with its ticket ends', a
   expect(renewed).toHaveLength(1);
   later.resolve();
   await second;
+});
+
+test('queue: a find that cannot enter again because the database is busy enters as soon as it can', async () => {
+  const ticket = crypto.randomUUID();
+  await using hasty = openDatabase(muster.database_address, 2, { ...DEADLINES, transaction_ms: 300 });
+  const failures: ServiceEvent[] = [];
+  const emit = (event: ServiceEvent) => void (event.event === 'loop_failed' && failures.push(event));
+  const seat = Promise.withResolvers<void>();
+  const takeSeat = async (request: SeatRequest) => {
+    if (!isWaiting(request)) throw TOO_MANY;
+    await seat.promise;
+    return SEAT;
+  };
+  const { queue, awaitSeat } = openQueue(takeSeat, { on: hasty, emit });
+  const waiting = awaitSeat(ticket);
+  await waitFor(async () => (await selectFinds(ticket)).length > 0, 'the find to wait');
+  await commitSeat(ticket);
+  await using _working = work(queue);
+  await database.transact(async (tx) => {
+    await lockTopics(tx, [topics.queueOf(game.namespace_id)]);
+    await waitFor(() => failures.length > 0, 'the find to fail to enter');
+  });
+  expect(failures[0]).toMatchObject({ loop: 'queue', cause: { code: 'DATABASE_BUSY' } });
+  await waitFor(async () => (await selectFinds(ticket)).length > 0, 'the find to enter again');
+  seat.resolve();
+  await waiting;
 });
 
 test('queue: a process whose clock is ahead removes no finds of others before their leases end', async () => {

@@ -19,6 +19,13 @@ const RECOVERY_MS = 15_000;
 /** Interval while no find of this process waits. */
 const SWEEP_EVERY_MS = 5_000;
 
+/** The errors of a find that may not enter the queue. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'MATCHMAKER_TICKET_TAKEN',
+  'MATCHMAKER_QUEUE_FULL',
+  'MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE',
+]);
+
 export interface QueueLeasesDependencies {
   database: Database;
   clock: Clock;
@@ -160,9 +167,9 @@ export function createQueueLeases({ database, clock, events }: QueueLeasesDepend
   };
 }
 
-/** Ignores a refusal, for example because the queue is full. The find keeps trying without being in the queue. */
+/** Ignores a refusal to enter the queue. The find keeps trying without being in it. */
 function ignoreRefusal(error: unknown): void {
-  if (!(error instanceof ServiceError)) throw error;
+  if (!(error instanceof ServiceError && REFUSALS.has(error.code))) throw error;
 }
 
 /** Returns the key of a find in the queue. */
