@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { combineVisits } from '../../../src/features/lobbies/developers/developer-api.ts';
+import { combineVisits, readVisits } from '../../../src/features/lobbies/developers/developer-api.ts';
 import { selectLeft } from '../../../src/features/lobbies/listing-store.ts';
 import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
+import { holdResults } from '../../support/database/held-results.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';
 import { expectForeignLobbiesHidden } from '../../support/lobbies/lobby-tenants.ts';
 import { outcomeOf, shareService } from '../../support/suite.ts';
@@ -49,6 +50,19 @@ describe('visits of a lobby', () => {
     const gone = visit('b', 1, new Date(9_000));
     const seated = [visit('c', 0), visit('b', 1), visit('a', 1)];
     expect(combineVisits(seated, [gone])).toEqual([visit('c', 0), visit('a', 1), gone]);
+  });
+
+  test('a player who leaves before those with a seat are read is in them', async () => {
+    const own = await makeControlledGame(muster);
+    const { lobby_id, player_token } = await seatOf(find(muster, own));
+    const server = await connectGameServer(muster, own, lobby_id);
+    const { database, hold } = holdResults(muster.database);
+    const held = hold({ what: 'query' });
+    const reading = readVisits(database.queries, { lobby_id, namespace_id: own.namespace_id });
+    await held.reached;
+    await server.disconnected(player_token);
+    held.release();
+    expect((await reading).players).toMatchObject([{ remove_reason: 'disconnected' }]);
   });
 
   test('are those of the latest 200 players who left, read by the index', async () => {

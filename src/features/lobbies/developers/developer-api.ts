@@ -1,4 +1,4 @@
-import type { Database } from '../../../platform/database/database.ts';
+import type { Database, Queries } from '../../../platform/database/database.ts';
 import { toMoment } from '../../../platform/database/moments.ts';
 import { ServiceError } from '../../../platform/errors.ts';
 import type { Watchable } from '../../../platform/watch/views.ts';
@@ -154,12 +154,7 @@ export function createDeveloperApi(
   const visits: Watchable<NamespaceScope & { lobby_id: string }, Visits> = {
     topics: topicsOfPlayers,
     async read({ lobby_id, ...scope }) {
-      const lobby = await getLobby(scope, lobby_id);
-      const [seated, departed] = await Promise.all([
-        store.selectSeated(queries, lobby_id),
-        store.selectLeft(queries, lobby, LEFT_MAX + 1),
-      ]);
-      return { players: combineVisits(seated, departed.slice(0, LEFT_MAX)), has_earlier: departed.length > LEFT_MAX };
+      return await readVisits(queries, await getLobby(scope, lobby_id));
     },
   };
 
@@ -192,10 +187,23 @@ function topicsOfPlayers({ lobby_id, namespace_id }: { lobby_id: string; namespa
   return [topics.lobby(lobby_id), topics.connectedIn(lobby_id), topics.lobbiesOf(namespace_id)];
 }
 
-/** Returns the players of both lists, once each, in the order of their seats. One who is in both has left. */
-export function combineVisits(seated: readonly PlayerRow[], departed: readonly PlayerRow[]): PlayerRow[] {
-  const departed_ids = new Set(departed.map(({ player_id }) => player_id));
-  const players = [...departed, ...seated.filter(({ player_id }) => !departed_ids.has(player_id))];
+/** Returns the players of a lobby who have a seat, and the latest who have left. */
+export async function readVisits(
+  queries: Queries,
+  lobby: Pick<LobbyRow, 'lobby_id' | 'namespace_id'>,
+): Promise<Visits> {
+  // First those with a seat: a player who leaves in between is then in both lists, and not in none.
+  const seated = await store.selectSeated(queries, lobby.lobby_id);
+  const left = await store.selectLeft(queries, lobby, LEFT_MAX + 1);
+  return { players: combineVisits(seated, left.slice(0, LEFT_MAX)), has_earlier: left.length > LEFT_MAX };
+}
+
+/**
+ * Returns the players of both lists, once each, in the order of their seats. A player in both left between the two reads.
+ */
+export function combineVisits(seated: readonly PlayerRow[], left: readonly PlayerRow[]): PlayerRow[] {
+  const left_ids = new Set(left.map(({ player_id }) => player_id));
+  const players = [...left, ...seated.filter(({ player_id }) => !left_ids.has(player_id))];
   return players.sort(
     (one, other) => one.create_ts.getTime() - other.create_ts.getTime() || (one.player_id < other.player_id ? -1 : 1),
   );
