@@ -15,8 +15,9 @@ const muster = shareService();
 
 /** A committed seat in a lobby that is ready, whose request ends when the test says so. */
 async function takeSeat({ database }: Pick<Matchmaker, 'database'>) {
-  const { namespace_id, ...game } = await makeControlledGame(muster);
-  const { lobby_id } = await seatOf(find(muster, { namespace_id, ...game }));
+  const game = await makeControlledGame(muster);
+  const { namespace_id } = game;
+  const { lobby_id } = await seatOf(find(muster, game));
   const [player] = await database.queries.execute<{ player_id: string }>(sql`
     select player_id from players where lobby_id = ${lobby_id}`);
   const deadline = {
@@ -26,6 +27,7 @@ async function takeSeat({ database }: Pick<Matchmaker, 'database'>) {
     toError: () => new ServiceError('API_CLIENT_GONE', {}),
   };
   return {
+    game,
     seat: { lobby_id, code: null, region: 'local', ports: {}, is_new: false },
     players: { namespace_id, player_id: player?.player_id ?? '' },
     deadline,
@@ -55,6 +57,18 @@ test('answer: a request that ends while its tokens are issued keeps no seat', as
   const answering = answerWhenReady(answerOf(matchmaker, { tokens }), held);
   await expect(answering).rejects.toMatchObject({ code: 'API_CLIENT_GONE' });
   expect(await muster.inspector.removeReasons(held.players.namespace_id)).toEqual(['request_ended']);
+});
+
+test('answer: a request whose lobby became ready and stopped does not say that it never became ready', async () => {
+  await using matchmaker = await openMatchmaker(muster);
+  const { game, seat, ...held } = await takeSeat(matchmaker);
+  const path = `/cloud/games/${game.game_id}/matchmaker/lobbies/${seat.lobby_id}`;
+  await muster.api.ok('DELETE', path, { token: game.cloud_token });
+  const answering = answerWhenReady(answerOf(matchmaker, {}), { ...held, seat: { ...seat, ports: null } });
+  await expect(answering).rejects.toMatchObject({
+    code: 'MATCHMAKER_LOBBY_STOPPED',
+    message: expect.stringContaining('find another one'),
+  });
 });
 
 test('answer: a seat that cannot be released is released once the database answers, and the error is why the request ended', async () => {

@@ -32,7 +32,7 @@ export async function waitUntilReady(
   const readPorts = async () => {
     const lobby = await store.selectLobbyWithoutState(database.queries, lobby_id);
     if (!lobby) throw lobbyStopped();
-    if (lobby.stop_ts) throw await explainStop(dependencies, lobby);
+    if (lobby.stop_ts) throw lobby.ready_ts ? lobbyStopped() : await explainStop(dependencies, lobby);
     return lobby.ports ?? undefined;
   };
   const timeout_ms = waitingTime(deadline, request_timeout_ms);
