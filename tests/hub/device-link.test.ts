@@ -51,4 +51,16 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('the page of a device link', () => 
     await page.getByRole('button', { name: 'Show my games' }).click();
     await page.getByLabel('Game').selectOption(game.game_id);
   });
+
+  test('asks for a token if the session cannot be read', async () => {
+    const { game_id } = await makeGame(muster.api, muster.administrator_token);
+    const { device_link_url } = await muster.api.ok('POST', '/cloud/devices/links');
+    await using opened = await chromium.open('/');
+    const { page } = opened;
+    await page.route('**/hub/session/token', (route) => route.abort());
+    await page.goto(device_link_url);
+    await page.getByLabel('Your token').fill(muster.administrator_token);
+    await page.getByRole('button', { name: 'Show my games' }).click();
+    await page.getByLabel('Game').selectOption(game_id);
+  });
 });
