@@ -62,7 +62,11 @@ export const GameAuditQuery = Type.Object({
 
 export const AuditAnswer = Type.Object({
   entries: Type.Array(AuditEntry),
-  next: Type.Optional(Type.String({ description: 'Value of `before` for the next page. Absent on the last page.' })),
+  next: Type.Optional(
+    Type.String({
+      description: 'Value of `before` for the next page, which may be empty. Absent if this page is not full.',
+    }),
+  ),
 });
 export type AuditAnswer = Static<typeof AuditAnswer>;
 

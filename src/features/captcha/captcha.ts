@@ -166,8 +166,8 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       return await proofs.challenge(namespace_id, pow.difficulty);
     },
     /**
-     * Asks each provider of a version that has keys about a captcha that was not solved, to see whether it answers and
-     * accepts them. Returns a verdict for each provider of the version; none if the version requires no captcha.
+     * Asks each provider of a version, if there are keys for it, about a captcha that was not solved, to see whether it
+     * answers and accepts the keys. Returns a verdict for each provider of the version; none if the version requires no captcha.
      */
     async tryProviders(
       namespace: NamespaceVersion,

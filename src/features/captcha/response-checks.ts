@@ -1,4 +1,4 @@
-import { after, type Clock } from '../../platform/clock.ts';
+import { after, CLOCK_SKEW_MAX_MS, type Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import type { Events } from '../../platform/events.ts';
 import type { ProofsOfWork } from './proof-of-work.ts';
@@ -9,9 +9,7 @@ import type { ProviderTrial } from './wire.ts';
 
 /** How long a used captcha is remembered: far longer than its provider accepts it (Turnstile 300 s, hCaptcha 120 s). */
 const REMEMBERED_FOR_MS = 3_600_000;
-/** Allowance for differences between the clocks of machines. */
-const CLOCKS_MS = 60_000;
-/** A response that no provider accepts, unless it has test keys. */
+/** No provider accepts this response, except for test keys. */
 const UNSOLVED = 'muster-trial';
 
 export interface ResponseCheckDependencies extends Siteverify {
@@ -50,7 +48,7 @@ export function createResponseChecks(dependencies: ResponseCheckDependencies, pr
     const checked = await proofs.check(namespace_id, client_response);
     if ('problem' in checked) return { is: 'refused', reasons: [checked.problem] };
     const { challenge_id, expire_ts } = checked;
-    return (await store.claimCaptcha(queries, challenge_id, after(expire_ts, CLOCKS_MS))) ? SOLVED : USED;
+    return (await store.claimCaptcha(queries, challenge_id, after(expire_ts, CLOCK_SKEW_MAX_MS))) ? SOLVED : USED;
   }
 
   /**

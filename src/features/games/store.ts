@@ -79,7 +79,7 @@ export async function revokeTokens(
 ): Promise<void> {
   const is_selected =
     'game_id' in which ? eq(games.game_id, which.game_id) : eq(games.developer_group_id, which.developer_group_id);
-  const names = sql`select 'game:' || ${games.game_id} from ${games} where ${is_selected} order by ${games.game_id}`;
+  const names = sql`select ${topics.game('')}::text || ${games.game_id} from ${games} where ${is_selected} order by ${games.game_id}`;
   await tx.execute(sql`with ${bumpSelected(names, 'bumped')} select count(*) from bumped`);
   await tx.execute(sql`select from ${games} where ${is_selected} order by ${games.game_id} for no key update`);
   // Also revokes tokens of processes whose clocks are ahead, and tokens whose time is that of the last revocation.

@@ -28,7 +28,7 @@ interface SessionsDependencies {
   tokens: Tokens;
   /** Derives the successor of a refresh token. A secret (HMAC). */
   refresh_key: JWK;
-  /** Keeps an identity for as long as a token issued now. */
+  /** Keeps an identity until 30 days after a token issued now expires. Returns false if there is none. */
   keep(identity_id: string, lifetime_ms: number): Promise<boolean>;
 }
 

@@ -36,7 +36,7 @@ export function createLobbiesApi(dependencies: LobbiesDependencies) {
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
     /** Returns how many lobbies run in namespaces that have any, and their players. */
     countByNamespace: () => countByNamespace(dependencies.database.queries),
-    /** Returns how many lobbies run on machines, and their players, by machine. */
+    /** Returns how many lobbies run, and their players, by machine. The key of those whose server waits for one is empty. */
     countByMachine: () => countByMachine(dependencies.database.queries),
     /**
      * Deletes the rows of players who got their seats, and of lobbies that stopped, before a given time, in small

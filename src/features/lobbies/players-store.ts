@@ -180,8 +180,8 @@ export async function keepSeat(queries: Queries, player: PlayerRow, until: Date)
 }
 
 /**
- * Removes the players of a namespace that meet a condition, and frees their seats, each once (I-M2): only one statement
- * removes a player. Returns how many were removed, and how many lobbies are empty now.
+ * Removes the players of a namespace that meet a condition, and frees their seats, each once (I-M2): of several statements
+ * that remove a player at one time, one does. Returns how many were removed, and how many lobbies are empty now.
  */
 export async function removePlayers(
   queries: Queries,

@@ -19,9 +19,11 @@ const PLAYERS_MAX = 256;
 const JSON_LIMITS =
   'As in every body, it has at most 64 levels, no member named __proto__, and no text with the character zero or half a surrogate pair.';
 
-/** When a lobby was closed. Each closing has a time of its own. */
+/** When a lobby was closed last. */
 export const ClosedTs = Type.Optional(
-  Type.String({ description: 'When it was closed; absent while it is open, or if that is not known.' }),
+  Type.String({
+    description: 'When it was closed last; absent while it is open, and if an earlier release closed it.',
+  }),
 );
 
 export const Publicity = oneOf('LobbyPublicity', ['public', 'private']);

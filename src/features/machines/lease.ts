@@ -15,7 +15,7 @@ import { type MachineSnapshot, UNKNOWN_CLUSTER } from './tables.ts';
  * statement opens a new connection first, which takes a busy machine more than a second.
  */
 const HEARTBEAT_WITHIN_MIN_MS = 5_000;
-/** Shortest pause between two beats. */
+/** Shortest pause between two heartbeats. */
 const PAUSE_MIN_MS = 20;
 /** Time after which a stopped or lost machine is deleted, with its drain. */
 const KEPT_FOR_MS = 30 * 24 * 3_600_000;

@@ -23,7 +23,7 @@ const LATE_SHARE = 0.4;
 /** Heartbeats within `lost_after_ms`. */
 const HEARTBEATS_UNTIL_LOST = 6;
 
-/** Returns the interval of beats. */
+/** Returns the interval of heartbeats. */
 export function heartbeatInterval(lost_after_ms: number): number {
   return lost_after_ms / HEARTBEATS_UNTIL_LOST;
 }

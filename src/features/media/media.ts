@@ -94,6 +94,8 @@ export function createMedia({ database, uploads, identities, picture_quota }: Me
         if (replaced) await uploads.discard(tx, replaced);
       };
       if ((await uploads.complete(upload_id, replace)) || !show) return;
+      // It was completed before. Repeating that is harmless while the picture is still shown; otherwise the error undoes
+      // what `show` did.
       await database.transact(async (tx) => {
         if ((await show(tx)) === upload_id) return;
         const error = 'it was completed before and is not shown here; prepare another upload';

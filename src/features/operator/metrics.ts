@@ -98,9 +98,15 @@ export async function writeMetrics(readings: Readings): Promise<string> {
   addLabelled('counter', 'muster_refused_total', 'Refused requests for seats, by code.', 'code', refused);
 
   const servers = held && Object.entries(held.servers);
-  addLabelled('gauge', 'muster_servers', 'Game servers of this machine, by state.', 'state', servers);
-  add('gauge', 'muster_lobbies', 'Lobbies on this machine.', held?.lobbies);
-  add('gauge', 'muster_players', 'Players with a seat on this machine.', held?.players);
+  addLabelled(
+    'gauge',
+    'muster_servers',
+    'Game servers on the machines that this process holds, by state.',
+    'state',
+    servers,
+  );
+  add('gauge', 'muster_lobbies', 'Lobbies on the machines that this process holds.', held?.lobbies);
+  add('gauge', 'muster_players', 'Players with a seat on the machines that this process holds.', held?.players);
 
   const finds = waiting?.reduce((sum, one) => sum + one.finds, 0);
   add('gauge', 'muster_queued_finds', 'Finds that wait for their turn, in all processes.', finds);

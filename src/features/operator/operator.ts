@@ -40,7 +40,7 @@ export interface OperatorDependencies {
   requireAdministrator(caller: CallerOf<'identity'>): Promise<void>;
   /** Returns what is used of the limits of features. */
   readLimits(): UsedLimit[];
-  /** Returns how many servers run on this machine. Their limit is `servers_max`. */
+  /** Returns how many servers run on the machines that this process holds. Their limit is `servers_max`. */
   countServers(): Promise<number>;
   servers_max: number;
   /** Returns the finds that wait, by namespace, longest queue first. */

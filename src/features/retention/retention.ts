@@ -42,7 +42,8 @@ export function startRetention(dependencies: RetentionDependencies, signal: Abor
   async function inSmallSteps(steps: AsyncGenerator<string[]>): Promise<void> {
     let started = performance.now();
     for await (const namespace_ids of steps) {
-      // Bumps each topic in a transaction of its own, because creating a lobby waits for these rows.
+      // Bumps each namespace's topic of servers, which the history of lobbies has too. Each has a transaction of its own,
+      // because creating a lobby waits for these rows.
       for (const namespace_id of namespace_ids) {
         await database.transact((tx) => touch(tx, [topics.serversOf(namespace_id)]));
       }

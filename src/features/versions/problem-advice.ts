@@ -61,7 +61,7 @@ export const VERSION_ADVICE: ProblemAdvice = new Map([
   ['url.invalid-port', 'port 80, 443, 1024 or above, or one that the operator allows by MUSTER_OUTBOUND_ALLOW'],
   ['secret.invalid', `whsec_ and ${rules.SECRET_BYTES_MIN} to ${rules.SECRET_BYTES_MAX} bytes in base64`],
   ['verification-config.headers-meta.too-many', `at most ${rules.HEADERS_MAX}`],
-  ['invalid-name', 'not the name of a header, or of one that only the service sets'],
+  ['invalid-name', 'the name of a header, and not of one that only the service sets'],
   ['invalid-value', 'without line breaks and other control characters'],
   // Sites.
   ['no-site-id', 'set site_id'],
@@ -75,7 +75,7 @@ export const VERSION_ADVICE: ProblemAdvice = new Map([
   ['middlewares-meta.too-many', `at most ${cdn.MIDDLEWARES_MAX}`],
   ['middlewares.*.not-unique', 'an earlier one has custom_headers too; put all into one'],
   ['custom-headers.headers-meta.too-many', `at most ${cdn.HEADERS_MAX}`],
-  ['headers.*.name.invalid', 'not the name of a header, or of one that only the service sets'],
+  ['headers.*.name.invalid', 'the name of a header, and not of one that only the service sets'],
   ['headers.*.name.too-long', `at most ${cdn.HEADER_NAME_MAX} bytes`],
   ['headers.*.value.invalid', 'without line breaks and other control characters'],
   ['headers.*.value.too-long', `at most ${cdn.HEADER_VALUE_MAX} bytes`],

@@ -1861,7 +1861,7 @@ export interface components {
       stop_ts?: string;
       stop_reason?: components['schemas']['LobbyStopReason'];
       is_closed: boolean;
-      /** @description When it was closed; absent while it is open, or if that is not known. */
+      /** @description When it was closed last; absent while it is open, and if an earlier release closed it. */
       closed_ts?: string;
       publicity?: components['schemas']['LobbyPublicity'];
       /** @description Players join the running lobby by it. */
@@ -2397,7 +2397,7 @@ export interface components {
     };
     ListGameChangesResponse: {
       entries: components['schemas']['AuditEntry'][];
-      /** @description Value of `before` for the next page. Absent on the last page. */
+      /** @description Value of `before` for the next page, which may be empty. Absent if this page is not full. */
       next?: string;
     };
     AuditEntry: {
@@ -2450,7 +2450,7 @@ export interface components {
     AuditOutcome: 'begun' | 'done' | 'failed';
     ListChangesResponse: {
       entries: components['schemas']['AuditEntry'][];
-      /** @description Value of `before` for the next page. Absent on the last page. */
+      /** @description Value of `before` for the next page, which may be empty. Absent if this page is not full. */
       next?: string;
     };
     CreateShareRequest: {

@@ -10,7 +10,7 @@ import type { NamespaceSteps } from './namespace-steps.ts';
 export const HINT_AFTER_MS = 10_000;
 const LAST_LINES = 10;
 
-const HINT = `this server has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so its players are waiting: make this call, with SERVICE_TOKEN as the bearer token, once it takes players`;
+const HINT = `this server has run for ${HINT_AFTER_MS / 1_000} s without ${READY_CALL}, so no player can enter its lobby yet. Let it make this call, with SERVICE_TOKEN as the bearer token, as soon as it takes players`;
 
 interface HintingDependencies {
   clock: Clock;

@@ -9,15 +9,15 @@ const PLAYERS_AT_ONCE = 2_000;
 const LOBBIES_AT_ONCE = 500;
 
 /**
- * Deletes players who got a seat before a given time and no longer have it. Checks the next 2,000 players after an id, in the
- * order of their ids, which is the order in which they got seats, because ids begin with the time. Returns the last id;
- * undefined if all later players got seats after that time.
+ * Deletes players who got a seat before a given time and no longer have it. Checks the next 2,000 players after an id. Ids
+ * begin with the time of the request, so their order is nearly that of the seats; what a pass misses, the next one finds.
+ * Returns the last id; undefined once it reaches players who got seats after that time.
  */
-export async function deletePlayersBefore(tx: Tx, before: Date, after: string): Promise<string | undefined> {
+export async function deletePlayersBefore(tx: Tx, before: Date, after_id: string): Promise<string | undefined> {
   const [row] = await tx.execute<{ last: string | null }>(sql`
     with page as materialized (
       select player_id, remove_ts, create_ts < ${timestamptz(before)} as is_old from ${players}
-      where player_id > ${after}::uuid order by player_id limit ${PLAYERS_AT_ONCE}
+      where player_id > ${after_id}::uuid order by player_id limit ${PLAYERS_AT_ONCE}
     ),
     deleted as (
       delete from ${players} where player_id = any(array(select player_id from page where is_old and remove_ts is not null))

@@ -10,9 +10,9 @@ import { deleteLobbiesBefore, deletePlayersBefore } from './retention-store.ts';
  */
 export async function* deleteEnded(database: Database, before: Date): AsyncGenerator<string[]> {
   for (let last: string | undefined = BEFORE_ALL_IDS; last; ) {
-    const after: string = last;
+    const after_id: string = last;
     const deleted = await transactUnlessLocked(database, LOCKS.retention, (tx) =>
-      deletePlayersBefore(tx, before, after),
+      deletePlayersBefore(tx, before, after_id),
     );
     if (deleted.is_locked) return;
     last = deleted.result;

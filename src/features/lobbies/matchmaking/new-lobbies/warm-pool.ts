@@ -126,7 +126,7 @@ function toReportedPool({ namespace_id, lobby: { game_mode, region } }: PlannedL
 const subjectOf = ({ namespace_id, game_mode = '', region = '' }: ReportedPool) =>
   `${namespace_id} ${game_mode} ${region}`;
 
-/** Reports a failure, but one that lasts only every ten minutes. */
+/** Reports a failure. Repeats the report of a lasting one every ten minutes. */
 function report({ events, reports }: WarmPoolDependencies, pool: ReportedPool, cause: unknown): void {
   if (!reports.noteIfDue(subjectOf(pool), rootMessageOf(cause))) return;
   events.emit({ event: 'lobby_not_kept_warm', ...pool, cause });

@@ -53,7 +53,7 @@ export interface Plan {
 
 /**
  * Plans requests one after another, those from the queue first. A find gets a seat in the fullest lobby of its game modes
- * and regions, or else in a lobby that this plan creates, or else in a new lobby. Counts the planned seats as taken in the
+ * and regions, or else in a new lobby that the plan has for an earlier request, or else in one more new lobby. Counts the planned seats as taken in the
  * indexes, so that no later request gets them. `seated`: seats that an earlier plan of the same round has given. They are
  * not committed yet, so their finds are still in the queue.
  */
@@ -194,9 +194,9 @@ function findFullest(
       for (const candidate of index.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
         const reservation = reservationAgainst(request, candidate, order);
         if (reservation === 'reassigned') has_reassigned = true;
-        const is_free = reservation === 'none';
-        if (is_free && (!lobby || freeFor(candidate) < freeFor(lobby))) lobby = candidate;
-        if (is_free || order?.is_at_maximum) break;
+        const is_unreserved = reservation === 'none';
+        if (is_unreserved && (!lobby || freeFor(candidate) < freeFor(lobby))) lobby = candidate;
+        if (is_unreserved || order?.is_at_maximum) break;
       }
     }
   }
