@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { deleteEnded as deleteLobbies } from '../../src/features/lobbies/upkeep/retention.ts';
-import { isLobbyOn } from '../../src/features/lobbies/upkeep/retention-store.ts';
+import { hasLobbyOn } from '../../src/features/lobbies/upkeep/retention-store.ts';
 import { removeEnded as removeServers } from '../../src/features/servers/retention.ts';
 import type { Database } from '../../src/platform/database/database.ts';
 import { copyLobbies } from './lobbies/lobby-copies.ts';
@@ -89,5 +89,5 @@ export async function countHistory(
 /** Removes lobbies and servers that ended before a given time, as the service does once a minute. */
 export async function removeHistory(database: Database, before: Date): Promise<void> {
   for await (const _ of deleteLobbies(database, before));
-  for await (const _ of removeServers(database, before, isLobbyOn));
+  for await (const _ of removeServers(database, before, hasLobbyOn));
 }

@@ -63,7 +63,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
   }
 
   async function* historyRows(game_id: string, window: TimeWindow): AsyncGenerator<Cell[][]> {
-    for await (const page of lobbies.developerApi.pages(game_id, window)) {
+    for await (const page of lobbies.developerApi.exportPages(game_id, window)) {
       yield page.map((lobby) => {
         const values: Record<string, Cell> = { ...lobby, ...historyTimes(lobby, window) };
         return HISTORY_COLUMNS.map((column) => values[column] ?? '');

@@ -6,7 +6,7 @@ import { createRounds } from '../../platform/rounds.ts';
 import type { CallerOf } from '../../platform/tokens/caller.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
 import type { Servers } from '../servers/servers.ts';
-import type { LobbyChange } from './lobby-locks-store.ts';
+import type { LockedOutcome } from './lobby-locks-store.ts';
 import { retryWhileLocked } from './lock-retries.ts';
 import * as playersStore from './players-store.ts';
 import { lobbyOfServerStopped, lobbyStopped } from './refusals.ts';
@@ -32,25 +32,28 @@ interface Replacing {
 }
 
 /** Limits of the rounds that record players who connected, and those who left. */
-const ARRIVALS = { round_max: 512, waiting_max: 10_000 };
-const DEPARTURES = { round_max: 512, waiting_max: 10_000 };
+const CONNECTS = { round_max: 512, waiting_max: 10_000 };
+const LEAVES = { round_max: 512, waiting_max: 10_000 };
 /** Limits of the rounds that record states and closings. They are smaller, because a state has up to 64 KiB. */
 const LOBBY_UPDATES = { round_max: 128, waiting_max: 1_000 };
 
 /** How long work waits while another transaction has locked its lobby. */
 const LOCKED_MAX_MS = {
-  departure_from_server: 10_000,
-  /** Short, because other departures wait behind it. */
-  departure_from_gateway: 100,
+  leave_from_server: 10_000,
+  /** Short, because other reports of the gateway wait behind it. */
+  leave_from_gateway: 100,
   /** Short, so that an update does not replace a later one. */
   update: 1_000,
 };
 
-/** Creates the use cases of a lobby's server: it reports on the lobby and on its players. */
+/**
+ * Creates the use cases of game servers, and of the gateway for servers that do not report: a lobby is ready or closed, a
+ * player has connected or left.
+ */
 export function createGameServerApi(dependencies: GameServerApiDependencies) {
   const { database, clock, events, tokens, servers, seat_timeout_ms, onSeatsFreed } = dependencies;
-  const arrivals_connection = database.openDedicatedConnection();
-  // Departures and updates wait for locks on lists of lobbies, and arrivals must not wait for that.
+  const connects_connection = database.openDedicatedConnection();
+  // Leaves and updates wait for locks on lists of lobbies, and connects must not wait for that.
   const lists_connection = database.openDedicatedConnection();
 
   async function get({ lobby_id }: Pick<LobbyCaller, 'lobby_id'>): Promise<LobbyRow> {
@@ -60,34 +63,34 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
     return lobby;
   }
 
-  /** Records an arrival in a round with others. Returns false if the player may not connect. */
-  const recordArrival = createRounds<playersStore.Arrival, boolean>({
-    ...ARRIVALS,
-    async work(arrivals) {
-      const connected = await playersStore.setConnected(arrivals_connection, arrivals, clock.now());
-      // Of several arrivals with one token at the same moment, the first counts.
-      return arrivals.map(
+  /** Records a connect in a round with others. Returns false if the player may not connect. */
+  const recordConnectInRound = createRounds<playersStore.Connect, boolean>({
+    ...CONNECTS,
+    async work(connects) {
+      const connected = await playersStore.setConnected(connects_connection, connects, clock.now());
+      // Of several connects with one token at the same moment, the first counts.
+      return connects.map(
         ({ player_id, lobby_id }) => connected.get(player_id) === lobby_id && connected.delete(player_id),
       );
     },
   });
 
-  /** Records a departure in a round with others, and frees the seat. Returns undefined if the player had left before. */
-  const recordDeparture = createRounds<string, LobbyChange | undefined>({
-    ...DEPARTURES,
+  /** Records a leave in a round with others, and frees the seat. Returns undefined if the player had left before. */
+  const recordLeaveInRound = createRounds<string, LockedOutcome | undefined>({
+    ...LEAVES,
     async work(player_ids) {
-      const departures = await playersStore.setDisconnected(lists_connection, player_ids, clock.now());
+      const leaves = await playersStore.setDisconnected(lists_connection, player_ids, clock.now());
       return player_ids.map((player_id) => {
-        const departure = departures.get(player_id);
-        // Of several reports of one departure, the first counts.
-        if (departure === 'done') departures.delete(player_id);
-        return departure;
+        const outcome = leaves.get(player_id);
+        // Of several reports of one leave, the first counts.
+        if (outcome === 'done') leaves.delete(player_id);
+        return outcome;
       });
     },
   });
 
   /** Records a state or closing of a lobby in a round with others. Returns undefined if the lobby is not running. */
-  const recordUpdate = createRounds<store.LobbyUpdate, LobbyChange | undefined>({
+  const recordUpdateInRound = createRounds<store.LobbyUpdate, LockedOutcome | undefined>({
     ...LOBBY_UPDATES,
     async work(updates) {
       const changes = await store.updateLobbies(lists_connection, updates, clock.now());
@@ -96,13 +99,13 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
   });
 
   async function requireUpdate(change: store.LobbyUpdate): Promise<void> {
-    if (await retryWhileLocked(() => recordUpdate(change), LOCKED_MAX_MS.update)) return;
+    if (await retryWhileLocked(() => recordUpdateInRound(change), LOCKED_MAX_MS.update)) return;
     await get(change);
     throw lobbyOfServerStopped();
   }
 
   /** Returns a player of the lobby. Throws TOKEN_ERROR or MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY. */
-  async function getPlayer({ lobby_id }: LobbyCaller, player_id: string): Promise<PlayerRow> {
+  async function requirePlayerOf({ lobby_id }: LobbyCaller, player_id: string): Promise<PlayerRow> {
     const player = await playersStore.selectPlayer(database.queries, player_id);
     if (!player) throw new ServiceError('TOKEN_ERROR', { reason: 'no player has this token' });
     if (player.lobby_id !== lobby_id) throw new ServiceError('MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY', {});
@@ -111,8 +114,8 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
 
   /** Records that a player has connected, once. Throws an error that says why the player must be rejected. */
   async function requireConnect(caller: LobbyCaller, player_id: string): Promise<void> {
-    if (await recordArrival({ player_id, lobby_id: caller.lobby_id })) return;
-    const { remove_ts, remove_reason, connect_ts } = await getPlayer(caller, player_id);
+    if (await recordConnectInRound({ player_id, lobby_id: caller.lobby_id })) return;
+    const { remove_ts, remove_reason, connect_ts } = await requirePlayerOf(caller, player_id);
     if (remove_reason === 'seat_expired') throw new ServiceError('MATCHMAKER_PLAYER_REGISTRATION_EXPIRED', {});
     if (remove_ts) throw new ServiceError('MATCHMAKER_PLAYER_REMOVED', {});
     if (connect_ts) throw new ServiceError('MATCHMAKER_PLAYER_ALREADY_CONNECTED', {});
@@ -123,18 +126,21 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
    * Records that a player left: frees the seat, or keeps it for `reconnect_within_ms`. Returns 'locked' if another
    * transaction has locked the lobby.
    */
-  async function tryToRecordLeave(player_id: string, reconnect_within_ms: number): Promise<LobbyChange | undefined> {
+  async function tryToRecordLeave(player_id: string, reconnect_within_ms: number): Promise<LockedOutcome | undefined> {
     if (reconnect_within_ms > 0) {
       const player = await playersStore.selectPlayer(database.queries, player_id);
       return player && (await playersStore.keepSeat(database.queries, player, after(clock.now(), reconnect_within_ms)));
     }
-    const departure = await recordDeparture(player_id);
-    if (departure === 'done') onSeatsFreed();
-    return departure;
+    const outcome = await recordLeaveInRound(player_id);
+    if (outcome === 'done') onSeatsFreed();
+    return outcome;
   }
 
   /** Records that a player left, once the lobby is not locked. Throws DATABASE_BUSY if it stays locked. */
-  async function recordLeave(player_id: string, reconnect_within_ms: number, locked_max_ms: number): Promise<void> {
+  async function recordLeave(
+    player_id: string,
+    { reconnect_within_ms, locked_max_ms }: { reconnect_within_ms: number; locked_max_ms: number },
+  ): Promise<void> {
     await retryWhileLocked(() => tryToRecordLeave(player_id, reconnect_within_ms), locked_max_ms);
   }
 
@@ -191,7 +197,7 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       const player_id = await playerIdOf(player_token);
       const lobby = { kind: 'lobby', lobby_id } as const;
       // The token of another lobby must not replace the player's connection there.
-      await getPlayer(lobby, player_id);
+      await requirePlayerOf(lobby, player_id);
       const may_replace = await mayReplace(player_id);
       await requireConnect(lobby, player_id).catch((error: unknown) => {
         const is_connected = error instanceof ServiceError && error.code === 'MATCHMAKER_PLAYER_ALREADY_CONNECTED';
@@ -200,30 +206,6 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       return player_id;
     },
     /**
-     * The gateway reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it is
-     * harmless until the player connects again. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go
-     * on with other lobbies.
-     */
-    reportLeaveFromGateway: (player_id: string, reconnect_within_ms: number) =>
-      recordLeave(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_from_gateway),
-    /**
-     * Removes a player of a game's lobby, which frees the seat. Returns false if the player has none there. The player's
-     * token is refused from now on, and the gateway closes the player's connection.
-     */
-    async kick(seat: playersStore.KickedSeat): Promise<boolean> {
-      const player = await playersStore.selectPlayerOfGame(database.queries, seat);
-      if (!player || player.remove_ts) return false;
-      const how = { reason: 'kicked', now: clock.now() } as const;
-      const is_player = playersStore.isAmong([player.player_id]);
-      const { removed } = await playersStore.removePlayers(database.queries, player.namespace_id, is_player, how);
-      if (removed > 0) onSeatsFreed();
-      return removed > 0;
-    },
-    /** Returns those of these players who were kicked. */
-    kickedAmong: (player_ids: string[]) => playersStore.selectKicked(database.queries, player_ids),
-    /** Returns the unready running lobbies on servers. */
-    unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
-    /**
      * The lobby's server reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it
      * is harmless until the player connects again. After that, it counts as another leave.
      */
@@ -231,8 +213,19 @@ export function createGameServerApi(dependencies: GameServerApiDependencies) {
       caller: LobbyCaller,
       { player_token, reconnect_within_ms = 0 }: { player_token: string; reconnect_within_ms?: number | undefined },
     ): Promise<void> {
-      const { player_id } = await getPlayer(caller, await playerIdOf(player_token));
-      await recordLeave(player_id, reconnect_within_ms, LOCKED_MAX_MS.departure_from_server);
+      const { player_id } = await requirePlayerOf(caller, await playerIdOf(player_token));
+      await recordLeave(player_id, { reconnect_within_ms, locked_max_ms: LOCKED_MAX_MS.leave_from_server });
     },
+    /**
+     * The gateway reports that a player has left: frees the seat, or keeps it for `reconnect_within_ms`. Repeating it is
+     * harmless until the player connects again. Throws DATABASE_BUSY soon if the lobby is locked, so that the gateway can go
+     * on with other lobbies.
+     */
+    reportLeaveFromGateway: (player_id: string, reconnect_within_ms: number) =>
+      recordLeave(player_id, { reconnect_within_ms, locked_max_ms: LOCKED_MAX_MS.leave_from_gateway }),
+    /** Returns the unready running lobbies on servers. */
+    unreadyOn: (server_ids: string[]) => store.selectUnreadyOn(database.queries, server_ids),
+    /** Returns those of these players who were kicked. */
+    kickedAmong: (player_ids: string[]) => playersStore.selectKicked(database.queries, player_ids),
   };
 }

@@ -1,14 +1,15 @@
 import { ServiceError } from '../../platform/errors.ts';
 import { createDeveloperApi, type DeveloperApiDependencies } from './developers/developer-api.ts';
+import { createRunningRows } from './developers/running-rows.ts';
 import { createGameServerApi, type GameServerApiDependencies } from './game-server-api.ts';
 import { createListing, type ListingDependencies } from './listing.ts';
 import { createDevelopmentAnswers } from './matchmaking/development-answers.ts';
 import { createMatchmaker, type MatchmakerDependencies } from './matchmaking/matchmaker.ts';
-import { createLobbyRows } from './rows.ts';
 import { createStopping, type StoppingDependencies } from './stopping.ts';
 import { countByMachine, countByNamespace, selectLobby, selectPlayersByGame } from './store.ts';
+import type { LobbyRow } from './tables.ts';
 import { deleteEnded } from './upkeep/retention.ts';
-import { isLobbyOn } from './upkeep/retention-store.ts';
+import { hasLobbyOn } from './upkeep/retention-store.ts';
 
 export type { ExportedLobby } from './developers/developer-api.ts';
 
@@ -18,17 +19,27 @@ export type LobbiesDependencies = MatchmakerDependencies &
   DeveloperApiDependencies &
   StoppingDependencies;
 
+/** A lobby, running or stopped, and the game that it is one of. */
+type LobbyOfGame = Pick<LobbyRow, 'game_id' | 'lobby_id'>;
+
 export type Lobbies = ReturnType<typeof createLobbiesApi>;
 
 /** Creates the use cases of lobbies: players get seats, game servers report, developers read lists and history. */
 export function createLobbiesApi(dependencies: LobbiesDependencies) {
   const listing = createListing(dependencies);
+
+  async function getLobbyOf({ game_id, lobby_id }: LobbyOfGame): Promise<LobbyRow> {
+    const lobby = await selectLobby(dependencies.database.queries, lobby_id);
+    if (lobby?.game_id !== game_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+    return lobby;
+  }
+
   return {
     ...createMatchmaker(dependencies),
     ...createGameServerApi(dependencies),
     listing,
     /** The running lobbies of a namespace, of which watchers see windows. Watchable. */
-    rows: createLobbyRows(dependencies),
+    rows: createRunningRows(dependencies),
     developerApi: createDeveloperApi(dependencies, createStopping(dependencies)),
     /** The answers to development tokens. */
     development: createDevelopmentAnswers(dependencies.tokens, listing),
@@ -44,17 +55,17 @@ export function createLobbiesApi(dependencies: LobbiesDependencies) {
      */
     deleteEnded: (before: Date) => deleteEnded(dependencies.database, before),
     /** Returns an SQL condition: the server with the id in this column is that of a lobby, running or stopped. */
-    isOn: isLobbyOn,
+    hasLobbyOn,
     /** Returns the namespace of a lobby of a game, running or stopped. */
-    async namespaceOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string | undefined> {
+    async namespaceOf({ game_id, lobby_id }: LobbyOfGame): Promise<string | undefined> {
       const lobby = await selectLobby(dependencies.database.queries, lobby_id);
       return lobby?.game_id === game_id ? lobby.namespace_id : undefined;
     },
-    /** Returns the server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
-    async serverOf({ game_id, lobby_id }: { game_id: string; lobby_id: string }): Promise<string> {
-      const lobby = await selectLobby(dependencies.database.queries, lobby_id);
-      if (lobby?.game_id !== game_id) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      return lobby.server_id;
+    /** Throws MATCHMAKER_LOBBY_NOT_FOUND unless the lobby is one of the game's. */
+    async requireLobbyOf(lobby: LobbyOfGame): Promise<void> {
+      await getLobbyOf(lobby);
     },
+    /** Returns the server that a lobby of a game runs, or ran, on. Throws MATCHMAKER_LOBBY_NOT_FOUND. */
+    serverOf: async (lobby: LobbyOfGame): Promise<string> => (await getLobbyOf(lobby)).server_id,
   };
 }

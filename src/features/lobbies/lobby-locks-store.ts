@@ -1,8 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { lobbies } from './tables.ts';
 
-/** What a statement did to a lobby. `locked`: nothing, because another transaction has locked the lobby. */
-export type LobbyChange = 'done' | 'locked';
+/** Whether a statement changed a lobby. `locked`: not, because another transaction has locked the lobby. */
+export type LockedOutcome = 'done' | 'locked';
 
 /**
  * Returns a query, for a statement that bumps topics, that locks lobbies and selects the ids of those it could lock. It

@@ -6,7 +6,7 @@ import { createQuery, createStatement } from '../../platform/database/statement.
 import { bump, bumpMany, bumpSelected } from '../../platform/watch/versions.ts';
 import { topics } from '../topics.ts';
 import { recordChanges } from './changed-lobbies-store.ts';
-import { type LobbyChange, lockSkippingLocked } from './lobby-locks-store.ts';
+import { type LockedOutcome, lockSkippingLocked } from './lobby-locks-store.ts';
 import { lobbies, type PlayerRow, players, type RemoveReason } from './tables.ts';
 
 const BY_ID = createQuery<{ player_id: string }, PlayerRow[]>((queries, value) =>
@@ -22,7 +22,7 @@ export async function selectPlayer(queries: Queries, player_id: string): Promise
 }
 
 /** The seat of a player to kick: all ids must fit together. */
-export interface KickedSeat {
+export interface SeatToKick {
   game_id: string;
   lobby_id: string;
   player_id: string;
@@ -31,7 +31,7 @@ export interface KickedSeat {
 /** Returns a player of a lobby of a game. */
 export async function selectPlayerOfGame(
   queries: Queries,
-  { game_id, lobby_id, player_id }: KickedSeat,
+  { game_id, lobby_id, player_id }: SeatToKick,
 ): Promise<PlayerRow | undefined> {
   const [row] = await queries
     .select(getTableColumns(players))
@@ -51,7 +51,7 @@ export async function selectKicked(queries: Queries, player_ids: string[]): Prom
 }
 
 /** A player who connects to a lobby. */
-export type Arrival = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
+export type Connect = Pick<PlayerRow, 'player_id' | 'lobby_id'>;
 
 const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now: string }>((value) => {
   // `coalesce`, because with `remove_ts is null` the planner may scan the index of all seated players.
@@ -60,22 +60,22 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
       and (seat_deadline_ts is null or seat_deadline_ts > ${value('now')}::timestamptz)`;
   return sql`
     -- A player who may not connect bumps nothing, so it wakes no watcher.
-    with arrivals as (
+    with connects as (
       select distinct player_id, lobby_id, namespace_id
-      from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as arrival (player_id, lobby_id)
+      from unnest(${value('player_ids')}::uuid[], ${value('lobby_ids')}::uuid[]) as connect (player_id, lobby_id)
       join ${players} using (player_id, lobby_id)
       where ${may_connect}
     ),
     ${bumpMany(
       sql`
         select name from (
-          select ${topics.playersOf('')}::text || namespace_id from arrivals
-          union select ${topics.connectedIn('')}::text || lobby_id from arrivals
-        ) as of_arrivals (name) order by name collate "C"`,
+          select ${topics.playersOf('')}::text || namespace_id from connects
+          union select ${topics.connectedIn('')}::text || lobby_id from connects
+        ) as of_connects (name) order by name collate "C"`,
       'bumped',
     )}
-    update ${players} set connect_ts = ${value('now')}::timestamptz from arrivals
-    where ${players.player_id} = arrivals.player_id and ${may_connect}
+    update ${players} set connect_ts = ${value('now')}::timestamptz from connects
+    where ${players.player_id} = connects.player_id and ${may_connect}
       -- Counting "bumped" locks the topics' versions before any other row. All transactions lock in this order, so no
       -- two wait for each other.
       and (select count(*) from bumped) > 0
@@ -88,13 +88,13 @@ const CONNECT = createStatement<{ player_ids: string[]; lobby_ids: string[]; now
  */
 export async function setConnected(
   connection: DedicatedConnection,
-  arrivals: Arrival[],
+  connects: Connect[],
   now: Date,
 ): Promise<Map<string, string>> {
-  const player_ids = arrivals.map(({ player_id }) => player_id);
-  const lobby_ids = arrivals.map(({ lobby_id }) => lobby_id);
+  const player_ids = connects.map(({ player_id }) => player_id);
+  const lobby_ids = connects.map(({ lobby_id }) => lobby_id);
   const statement = CONNECT({ player_ids, lobby_ids, now: now.toISOString() });
-  const rows = await connection.execute<Record<string, unknown> & Arrival>(statement);
+  const rows = await connection.execute<Record<string, unknown> & Connect>(statement);
   return new Map(rows.map(({ player_id, lobby_id }) => [player_id, lobby_id]));
 }
 
@@ -126,8 +126,8 @@ const DISCONNECT = createStatement<{ player_ids: string[]; now: string }>(
         player_count = player_count - seats,
         idle_ts = case when player_count = seats then ${value('now')}::timestamptz else idle_ts end,
         changed = (select version from bumped where topic = ${topics.lobbiesOf('')}::text || ${lobbies.namespace_id})
-      from (select lobby_id, count(*) as seats from gone group by lobby_id) as left_by
-      where ${lobbies.lobby_id} = left_by.lobby_id
+      from (select lobby_id, count(*) as seats from gone group by lobby_id) as freed_seats
+      where ${lobbies.lobby_id} = freed_seats.lobby_id
     ),
     ${bumpMany(
       sql`
@@ -149,7 +149,7 @@ export async function setDisconnected(
   connection: DedicatedConnection,
   player_ids: string[],
   now: Date,
-): Promise<Map<string, LobbyChange>> {
+): Promise<Map<string, LockedOutcome>> {
   const rows = await connection.execute<{ player_id: string; is_locked: boolean }>(
     DISCONNECT({ player_ids, now: now.toISOString() }),
   );
@@ -160,7 +160,7 @@ export async function setDisconnected(
  * Keeps the seat of a disconnected player for a while, in which the player may connect again. Does not wait for a lobby that
  * is locked.
  */
-export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<LobbyChange> {
+export async function keepSeat(queries: Queries, player: PlayerRow, until: Date): Promise<LockedOutcome> {
   const bumped = [topics.playersOf(player.namespace_id), topics.connectedIn(player.lobby_id)];
   const rows = await queries.execute(sql`
     with ${bump(bumped)},
@@ -204,14 +204,14 @@ export async function removePlayers(
         player_count = player_count - seats,
         idle_ts = case when player_count = seats then ${timestamptz(now)} else idle_ts end,
         changed = (select version from bumped where topic = ${topics.lobbiesOf(namespace_id)})
-      from (select lobby_id, count(*) as seats from gone group by lobby_id) as left_by
-      where ${lobbies.lobby_id} = left_by.lobby_id
+      from (select lobby_id, count(*) as seats from gone group by lobby_id) as freed_seats
+      where ${lobbies.lobby_id} = freed_seats.lobby_id
       returning player_count, ${lobbies.lobby_id}
     ),
     ${bumpSelected(
       sql`
         select ${topics.connectedIn('')}::text || lobby_id
-        from (select distinct lobby_id from gone where was_connected order by lobby_id) as left_by_connected`,
+        from (select distinct lobby_id from gone where was_connected order by lobby_id) as of_connected`,
       'bumped_connected',
     )}
     select

@@ -19,6 +19,6 @@ export function overLimit({ client }: { client: LimitedClient }): ServiceError {
   return new ServiceError('MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE', { max: client.players_max });
 }
 
-export function toRefusal(code: Refusal): ServiceError {
-  return code === 'MATCHMAKER_LOBBY_STOPPED' ? lobbyStopped() : new ServiceError(code, {});
+export function errorOfRefusal(refusal: Refusal): ServiceError {
+  return refusal === 'MATCHMAKER_LOBBY_STOPPED' ? lobbyStopped() : new ServiceError(refusal, {});
 }

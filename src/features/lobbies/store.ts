@@ -7,7 +7,7 @@ import { bump, bumpMany, lockTopics } from '../../platform/watch/versions.ts';
 import { hasLostMachine, isEnding, isOnMachine, machineOf } from '../servers/servers.ts';
 import { topics } from '../topics.ts';
 import { recordChanges } from './changed-lobbies-store.ts';
-import { type LobbyChange, lockSkippingLocked } from './lobby-locks-store.ts';
+import { type LockedOutcome, lockSkippingLocked } from './lobby-locks-store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, type StopReason } from './tables.ts';
 
 /** A lobby without its state, which may be long. */
@@ -191,7 +191,7 @@ export async function updateLobbies(
   connection: DedicatedConnection,
   updates: LobbyUpdate[],
   now: Date,
-): Promise<Map<string, LobbyChange>> {
+): Promise<Map<string, LockedOutcome>> {
   const merged = new Map<string, LobbyUpdate>();
   for (const update of updates) merged.set(update.lobby_id, { ...merged.get(update.lobby_id), ...update });
   const all = [...merged.values()];

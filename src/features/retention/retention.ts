@@ -20,7 +20,7 @@ export interface RetentionDependencies extends RetentionSettings {
   database: Database;
   clock: Clock;
   events: Events;
-  lobbies: Pick<Lobbies, 'deleteEnded' | 'isOn'>;
+  lobbies: Pick<Lobbies, 'deleteEnded' | 'hasLobbyOn'>;
   servers: Pick<Servers, 'removeEnded'>;
 }
 
@@ -34,7 +34,7 @@ export function startRetention(dependencies: RetentionDependencies, signal: Abor
   async function removeOld(): Promise<number> {
     const before = after(clock.now(), -history_days * DAY_MS);
     await inSmallSteps(lobbies.deleteEnded(before));
-    await inSmallSteps(servers.removeEnded(before, lobbies.isOn));
+    await inSmallSteps(servers.removeEnded(before, lobbies.hasLobbyOn));
     return 0;
   }
 

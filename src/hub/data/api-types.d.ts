@@ -1609,7 +1609,7 @@ export interface components {
       matching: number;
       summary: components['schemas']['LobbySummary'];
       /** @description The rows of the window. Absent if there are changes. */
-      rows?: components['schemas']['LobbyRow'][];
+      rows?: components['schemas']['RunningLobby'][];
       changes?: components['schemas']['LobbyChanges'];
       watch: components['schemas']['WatchIndex'];
     };
@@ -1639,7 +1639,7 @@ export interface components {
       players: number;
       seats: number;
     };
-    LobbyRow: {
+    RunningLobby: {
       /** Format: uuid */
       lobby_id: string;
       /** Format: uuid */
@@ -1671,7 +1671,7 @@ export interface components {
     };
     PlacedLobby: {
       at: number;
-      row: components['schemas']['LobbyRow'];
+      row: components['schemas']['RunningLobby'];
     };
     WatchIndex: {
       index: string;
@@ -1805,10 +1805,10 @@ export interface components {
       receipt: components['schemas']['Receipt'];
     };
     ListLobbyHistoryResponse: {
-      lobbies: components['schemas']['PastLobby'][];
+      lobbies: components['schemas']['HistoryLobby'][];
       watch: components['schemas']['WatchIndex'];
     };
-    PastLobby: {
+    HistoryLobby: {
       /** Format: uuid */
       lobby_id: string;
       /** Format: uuid */
@@ -1835,7 +1835,7 @@ export interface components {
       exit_code: number;
     };
     GetLobbyHistoryResponse: {
-      lobby: components['schemas']['PastLobby'];
+      lobby: components['schemas']['HistoryLobby'];
       stdout_presigned_urls: string[];
       stderr_presigned_urls: string[];
       perf_lists: unknown[];

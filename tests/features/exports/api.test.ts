@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
-import { selectWithin } from '../../../src/features/lobbies/listing-store.ts';
+import { selectWithin } from '../../../src/features/lobbies/developers/history-store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { countReadRows } from '../../support/database/table-scans.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { createRunningRows } from '../../../src/features/lobbies/developers/running-rows.ts';
+import { selectRunningChanges } from '../../../src/features/lobbies/developers/running-rows-store.ts';
 import { createLobbyCache } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache.ts';
 import { CHANGES_MAX, selectChanged } from '../../../src/features/lobbies/matchmaking/lobby-cache/lobby-cache-store.ts';
 import { countLobby, insertLobby } from '../../../src/features/lobbies/matchmaking/new-lobbies/create-lobbies-store.ts';
 import { isAmong, removePlayers, setDisconnected } from '../../../src/features/lobbies/players-store.ts';
-import { createLobbyRows } from '../../../src/features/lobbies/rows.ts';
-import { selectListedChanges } from '../../../src/features/lobbies/rows-store.ts';
 import { selectLobby, setReady, stopLobby, touchLobby, updateLobbies } from '../../../src/features/lobbies/store.ts';
 import { CHANGES_KEPT, type LobbyRow } from '../../../src/features/lobbies/tables.ts';
 import { deleteLobbiesBefore } from '../../../src/features/lobbies/upkeep/retention-store.ts';
@@ -75,7 +75,7 @@ async function makeLobbies(count = 3) {
 
 const READERS = [
   { name: 'the cache', read: selectChanged },
-  { name: 'lists', read: selectListedChanges },
+  { name: 'lists', read: selectRunningChanges },
 ];
 
 /** Everything that changes lobbies. Each returns the lobbies that it changes. */
@@ -268,7 +268,7 @@ const VIEWS = [
   {
     name: 'the rows of lobbies',
     open(namespace_id: string, lobby_ids: string[]) {
-      const list = createLobbyRows({ database });
+      const list = createRunningRows({ database });
       return async () => {
         const { rows } = await list.read({ namespace_id, order: 'oldest', from: 0, count: 100 });
         const counts = new Map(rows.map(({ id, text }) => [id, JSON.parse(text).player_count as number]));

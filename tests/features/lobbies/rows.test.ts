@@ -3,10 +3,16 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import type { Client } from '../../../src/client/client.ts';
 import type { RowsBody } from '../../../src/client/rows.ts';
-import { LobbyList, ORDERS, STATUSES, statusOf, type Window } from '../../../src/features/lobbies/lobby-list.ts';
-import { createLobbyRows } from '../../../src/features/lobbies/rows.ts';
-import type { ListedRow } from '../../../src/features/lobbies/rows-store.ts';
-import { RowsAnswer, RowsQuery, toWindow } from '../../../src/features/lobbies/rows-wire.ts';
+import {
+  ORDERS,
+  RunningList,
+  STATUSES,
+  statusOf,
+  type Window,
+} from '../../../src/features/lobbies/developers/running-list.ts';
+import { createRunningRows } from '../../../src/features/lobbies/developers/running-rows.ts';
+import type { RunningRow } from '../../../src/features/lobbies/developers/running-rows-store.ts';
+import { RowsAnswer, RowsQuery, toWindow } from '../../../src/features/lobbies/developers/running-rows-wire.ts';
 import { touchLobby } from '../../../src/features/lobbies/store.ts';
 import { topics } from '../../../src/features/topics.ts';
 import { type Database, openDatabase, type Tx } from '../../../src/platform/database/database.ts';
@@ -25,7 +31,7 @@ import { waitFor } from '../../support/wait.ts';
 import { openSocketApp, type SocketApp } from '../../support/watch/socket-app.ts';
 
 describe('rows of lobbies: rules', () => {
-  const lobby: fc.Arbitrary<ListedRow> = fc.record({
+  const lobby: fc.Arbitrary<RunningRow> = fc.record({
     lobby_id: fc.uuid(),
     server_id: fc.uuid(),
     version_id: fc.constantFrom('1', '2'),
@@ -81,7 +87,7 @@ describe('rows of lobbies: rules', () => {
           const before = listed[index] ?? one;
           const rises = { newest: 1, oldest: 1, fullest: 0, emptiest: 0 }[filter.order] === 1;
           const sign = filter.order === 'newest' || filter.order === 'fullest' ? -1 : 1;
-          const key = ({ create_ts, player_count }: ListedRow) => (rises ? create_ts : player_count);
+          const key = ({ create_ts, player_count }: RunningRow) => (rises ? create_ts : player_count);
           expect(sign * (key(one) - key(before))).toBeGreaterThanOrEqual(0);
         }
       }),
@@ -117,15 +123,15 @@ describe('rows of lobbies: rules', () => {
   });
 });
 
-function listOf(lobbies: ListedRow[]): LobbyList {
-  const list = new LobbyList();
+function listOf(lobbies: RunningRow[]): RunningList {
+  const list = new RunningList();
   for (const lobby of lobbies) list.set(lobby);
   return list;
 }
 
 /** The summary of lobbies, as it is defined. */
-function summarize(lobbies: ListedRow[]) {
-  const totalOf = (some: ListedRow[]) => ({
+function summarize(lobbies: RunningRow[]) {
+  const totalOf = (some: RunningRow[]) => ({
     lobbies: some.length,
     players: some.reduce((sum, { player_count }) => sum + player_count, 0),
     seats: some.reduce((sum, { max_players_normal }) => sum + max_players_normal, 0),
@@ -175,7 +181,7 @@ describe('rows of lobbies that clients keep up to date', () => {
     database = opened.use(openDatabase(address, 2));
     await permitBareLobbies(database);
     const routesOf = (its_database: Database) => {
-      const list = createLobbyRows({ database: its_database });
+      const list = createRunningRows({ database: its_database });
       const options = { summary: 'Rows.', allow: 'anyone', query: RowsQuery, response: RowsAnswer } as const;
       return [
         watched('/matchmaker/rows/:namespace_id', options, ({ params, query }) =>

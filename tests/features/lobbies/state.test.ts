@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { selectHistory, selectWithin } from '../../../src/features/lobbies/listing-store.ts';
+import { selectHistory, selectWithin } from '../../../src/features/lobbies/developers/history-store.ts';
 import { type LobbyUpdate, updateLobbies } from '../../../src/features/lobbies/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import type { TestGame } from '../../support/game.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { combineVisits, readVisits } from '../../../src/features/lobbies/developers/developer-api.ts';
-import { selectLeft } from '../../../src/features/lobbies/listing-store.ts';
+import { selectLeft } from '../../../src/features/lobbies/developers/history-store.ts';
 import type { PlayerRow } from '../../../src/features/lobbies/tables.ts';
 import { holdResults } from '../../support/database/held-results.ts';
 import { connectGameServer, find, makeControlledGame, seatOf } from '../../support/game-server.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { deleteEnded as deleteLobbies } from '../../../src/features/lobbies/upkeep/retention.ts';
-import { isLobbyOn } from '../../../src/features/lobbies/upkeep/retention-store.ts';
+import { hasLobbyOn } from '../../../src/features/lobbies/upkeep/retention-store.ts';
 import { startRetention } from '../../../src/features/retention/retention.ts';
 import { removeEnded as removeServers } from '../../../src/features/servers/retention.ts';
 import type { InUse } from '../../../src/features/servers/retention-store.ts';
@@ -154,7 +154,7 @@ describe('history:', () => {
 
   test('a process that finds another at work removes nothing more, so no lobby goes before its players', async () => {
     const old = await copy(shifted(MONTH_AGO, -1));
-    const all_steps = [deleteLobbies(database, MONTH_AGO), removeServers(database, MONTH_AGO, isLobbyOn)];
+    const all_steps = [deleteLobbies(database, MONTH_AGO), removeServers(database, MONTH_AGO, hasLobbyOn)];
     await database.transact(async (tx) => {
       await tx.execute(sql`select pg_advisory_xact_lock(${LOCKS.retention})`);
       for (const steps of all_steps) await steps.next();
@@ -249,7 +249,7 @@ describe('history:', () => {
       database,
       clock: createFixedClock(shifted(MONTH_AGO, 30 * DAY_MS)),
       events: { emit() {} },
-      lobbies: { deleteEnded: (before: Date) => deleteLobbies(database, before), isOn: isLobbyOn },
+      lobbies: { deleteEnded: (before: Date) => deleteLobbies(database, before), hasLobbyOn },
       servers: { removeEnded: (before: Date, isInUse: InUse) => removeServers(database, before, isInUse) },
     };
     await startRetention({ ...dependencies, history_days: 0 }, new AbortController().signal).stopped;

@@ -8,10 +8,10 @@ import type { Servers } from '../../servers/servers.ts';
 import { LogsAnswer, LogsQuery, toLog, toLogQuery } from '../../servers/wire.ts';
 import type { Lobbies } from '../lobbies.ts';
 import { ReceiptAnswer, ReceiptsAnswer, ReceiptsQuery } from '../matchmaking/receipts/receipts-wire.ts';
-import { RowsAnswer, RowsQuery, toWindow } from '../rows-wire.ts';
 import { ClosedBody } from '../wire.ts';
 import { LobbyDetailsAnswer } from './details-wire.ts';
 import * as wire from './developer-wire.ts';
+import { RowsAnswer, RowsQuery, toWindow } from './running-rows-wire.ts';
 import { toVisits, VisitsAnswer } from './visits-wire.ts';
 
 const GAME = '/cloud/games/:game_id';
@@ -32,7 +32,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: wire.LiveAnswer,
         errors: NOT_FOUND,
       },
-      ({ params }) => watchState(developerApi.live, params, (lobbies) => ({ lobbies })),
+      ({ params }) => watchState(developerApi.running, params, (lobbies) => ({ lobbies })),
     ),
     watched(
       `${NAMESPACE}/matchmaker/lobbies`,
@@ -95,9 +95,13 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: NOT_FOUND,
       },
       ({ params, query }) =>
-        watchState(developerApi.list, { ...params, before: readCreatedBefore(query.before_create_ts) }, (lobbies) => ({
-          lobbies,
-        })),
+        watchState(
+          developerApi.history,
+          { ...params, before: readCreatedBefore(query.before_create_ts) },
+          (lobbies) => ({
+            lobbies,
+          }),
+        ),
     ),
     watched(
       `${NAMESPACE}/logs/lobbies/:lobby_id`,
@@ -109,7 +113,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: [...NOT_FOUND, 'MATCHMAKER_LOBBY_NOT_FOUND'],
       },
       ({ params }) =>
-        watchState(developerApi.one, params, (lobby) => ({
+        watchState(developerApi.historyOfLobby, params, (lobby) => ({
           lobby,
           // Empty, because logs are exported on demand (logs/export).
           stdout_presigned_urls: [],
@@ -170,7 +174,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         response: wire.RemoveAnswer,
         errors: ['GAME_NOT_FOUND'],
       },
-      async ({ params }) => ({ did_remove: await lobbies.kick(params) }),
+      async ({ params }) => ({ did_remove: await developerApi.kick(params) }),
     ),
     route(
       'PUT',
@@ -186,8 +190,7 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
         errors: ['GAME_NOT_FOUND', 'MATCHMAKER_LOBBY_NOT_FOUND', 'MATCHMAKER_LOBBY_STOPPED'],
       },
       async ({ params, body }) => {
-        // Hides lobbies of other games.
-        await lobbies.serverOf(params);
+        await lobbies.requireLobbyOf(params);
         await lobbies.setClosed(params, body.is_closed);
         return {};
       },

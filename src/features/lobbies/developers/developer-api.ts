@@ -1,3 +1,4 @@
+import type { Clock } from '../../../platform/clock.ts';
 import type { Database, Queries } from '../../../platform/database/database.ts';
 import { toMoment } from '../../../platform/database/moments.ts';
 import { ServiceError } from '../../../platform/errors.ts';
@@ -7,7 +8,8 @@ import type { NamespaceScope, Namespaces } from '../../namespaces/namespaces.ts'
 import type { Servers } from '../../servers/servers.ts';
 import { topics } from '../../topics.ts';
 import type { Versions } from '../../versions/versions.ts';
-import * as store from '../listing-store.ts';
+import { selectCounted } from '../listing-store.ts';
+import * as playersStore from '../players-store.ts';
 import type { Stopping } from '../stopping.ts';
 import { type LobbyWithoutState, selectLobby } from '../store.ts';
 import type { LobbyRow, PlayerRow } from '../tables.ts';
@@ -15,6 +17,7 @@ import { type LobbyDetails, toLobbyDetails } from './details-wire.ts';
 import type { HistoryLobby, LiveLobby } from './developer-wire.ts';
 import { toHistoryLobby, toLiveLobby } from './developer-wire.ts';
 import { gameModeUuid } from './game-mode-uuid.ts';
+import * as store from './history-store.ts';
 import type { Visits } from './visits-wire.ts';
 
 /** Maximum number of visits returned for players who have left. */
@@ -22,10 +25,13 @@ const LEFT_MAX = 200;
 
 export interface DeveloperApiDependencies {
   database: Database;
+  clock: Clock;
   namespaces: Namespaces;
   datacenters: Datacenters;
   servers: Servers;
   versions: Versions;
+  /** Called after seats were freed: their lobby may be empty now. */
+  onSeatsFreed(): void;
 }
 
 /** A lobby as it is exported, with the names of its namespace, region, tier, version and game mode. */
@@ -41,14 +47,22 @@ export type ExportedLobby = Pick<LobbyRow, 'lobby_id' | 'namespace_id' | 'versio
     string
   >;
 
-/** Creates the use cases of developers: they watch lobbies, running and stopped, export them and stop them. */
+/** The names that an export adds to the ids of lobbies. */
+interface ExportNames {
+  /** The UUIDs of datacenters, by their slugs. */
+  datacenter_ids: ReadonlyMap<string, string>;
+  namespace_names: ReadonlyMap<string, string>;
+  versions_of_page: ReadonlyMap<string, { display_name: string; modes: Awaited<ReturnType<Versions['gameModes']>> }>;
+}
+
+/** Creates the use cases of developers: they watch lobbies, running and stopped, export them, stop them and kick players. */
 export function createDeveloperApi(
-  { database, namespaces, datacenters, servers, versions }: DeveloperApiDependencies,
+  { database, clock, namespaces, datacenters, servers, versions, onSeatsFreed }: DeveloperApiDependencies,
   stopping: Stopping,
 ) {
   const { queries } = database;
 
-  async function describe(lobbies: LobbyWithoutState[]): Promise<HistoryLobby[]> {
+  async function toHistoryLobbies(lobbies: LobbyWithoutState[]): Promise<HistoryLobby[]> {
     const server_ids = lobbies.map(({ server_id }) => server_id);
     const [datacenter_ids, outcomes] = await Promise.all([datacenters.idsBySlug(), servers.outcomesOf(server_ids)]);
     return lobbies.map((lobby) => toHistoryLobby(lobby, outcomes.get(lobby.server_id), datacenter_ids));
@@ -59,7 +73,7 @@ export function createDeveloperApi(
   }
 
   /** Returns the versions of lobbies of a game. Reads each version once. */
-  async function versionsOf(game_id: string, lobbies: LobbyWithoutState[]) {
+  async function versionsOf(game_id: string, lobbies: LobbyWithoutState[]): Promise<ExportNames['versions_of_page']> {
     const version_ids = [...new Set(lobbies.map(({ version_id }) => version_id))];
     const entries = await Promise.all(
       version_ids.map(async (version_id) => {
@@ -70,13 +84,11 @@ export function createDeveloperApi(
     return new Map(entries);
   }
 
-  function describeForExport(
+  function toExportedLobby(
     { lobby_id, namespace_id, version_id, region, game_mode, create_ts, stop_ts }: LobbyWithoutState,
-    datacenter_ids: ReadonlyMap<string, string>,
-    namespace_names: ReadonlyMap<string, string>,
-    its_versions: Awaited<ReturnType<typeof versionsOf>>,
+    { datacenter_ids, namespace_names, versions_of_page }: ExportNames,
   ): ExportedLobby {
-    const version = its_versions.get(version_id);
+    const version = versions_of_page.get(version_id);
     return {
       lobby_id,
       namespace_id,
@@ -101,7 +113,7 @@ export function createDeveloperApi(
   }
 
   /** The running lobbies of a namespace. Watchable. */
-  const live: Watchable<NamespaceScope, LiveLobby[]> = {
+  const running: Watchable<NamespaceScope, LiveLobby[]> = {
     topics: ({ namespace_id }) => [
       topics.lobbiesOf(namespace_id),
       topics.playersOf(namespace_id),
@@ -109,31 +121,31 @@ export function createDeveloperApi(
     ],
     async read(scope) {
       const { namespace_id, version_id } = await namespaces.get(scope);
-      const [datacenter_ids, running] = await Promise.all([
+      const [datacenter_ids, lobbies] = await Promise.all([
         datacenters.idsBySlug(),
-        store.selectCounted(queries, namespace_id),
+        selectCounted(queries, namespace_id),
       ]);
-      return running.map((lobby) => toLiveLobby(lobby, datacenter_ids, version_id));
+      return lobbies.map((lobby) => toLiveLobby(lobby, datacenter_ids, version_id));
     },
   };
 
   /** The newest 64 lobbies that were created before a given time. Watchable. */
-  const list: Watchable<NamespaceScope & { before: Date | undefined }, HistoryLobby[]> = {
+  const history: Watchable<NamespaceScope & { before: Date | undefined }, HistoryLobby[]> = {
     // The topic of servers changes when a lobby's server starts or ends.
     topics: ({ namespace_id }) => [topics.lobbiesOf(namespace_id), topics.serversOf(namespace_id)],
     async read({ before, ...scope }) {
       const { namespace_id } = await namespaces.get(scope);
-      return await describe(await store.selectHistory(queries, namespace_id, before));
+      return await toHistoryLobbies(await store.selectHistory(queries, namespace_id, before));
     },
   };
 
   /** A lobby, running or stopped. Throws MATCHMAKER_LOBBY_NOT_FOUND. Watchable. */
-  const one: Watchable<NamespaceScope & { lobby_id: string }, HistoryLobby> = {
+  const historyOfLobby: Watchable<NamespaceScope & { lobby_id: string }, HistoryLobby> = {
     topics: ({ lobby_id, namespace_id }) => [topics.lobby(lobby_id), topics.serversOf(namespace_id)],
     async read({ lobby_id, ...scope }) {
-      const [described] = await describe([await getLobby(scope, lobby_id)]);
-      if (!described) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      return described;
+      const [history_lobby] = await toHistoryLobbies([await getLobby(scope, lobby_id)]);
+      if (!history_lobby) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
+      return history_lobby;
     },
   };
 
@@ -159,18 +171,18 @@ export function createDeveloperApi(
   };
 
   return {
-    live,
-    list,
-    one,
+    running,
+    history,
+    historyOfLobby,
     details,
     visits,
     /** Yields all lobbies of a game that ran within a window (Unix milliseconds), page by page. */
-    async *pages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
+    async *exportPages(game_id: string, window: { start: number; end: number }): AsyncGenerator<ExportedLobby[]> {
       const moments = { start: toMoment(window.start), end: toMoment(window.end) };
       const [datacenter_ids, namespace_names] = await Promise.all([datacenters.idsBySlug(), namespaceNames(game_id)]);
       for await (const page of store.selectWithin(queries, game_id, moments)) {
-        const its_versions = await versionsOf(game_id, page);
-        yield page.map((lobby) => describeForExport(lobby, datacenter_ids, namespace_names, its_versions));
+        const versions_of_page = await versionsOf(game_id, page);
+        yield page.map((lobby) => toExportedLobby(lobby, { datacenter_ids, namespace_names, versions_of_page }));
       }
     },
     /** Stops a lobby of a game and removes its players. Returns false if no lobby with that id is running. */
@@ -178,6 +190,19 @@ export function createDeveloperApi(
       const lobby = await selectLobby(queries, lobby_id);
       if (lobby?.game_id !== game_id || lobby.stop_ts) return false;
       return await stopping.stop(lobby, 'removed');
+    },
+    /**
+     * Removes a player of a game's lobby, which frees the seat. Returns false if the player has none there. The player's
+     * token is refused from now on, and the gateway closes the player's connection.
+     */
+    async kick(seat: playersStore.SeatToKick): Promise<boolean> {
+      const player = await playersStore.selectPlayerOfGame(queries, seat);
+      if (!player || player.remove_ts) return false;
+      const how = { reason: 'kicked', now: clock.now() } as const;
+      const is_player = playersStore.isAmong([player.player_id]);
+      const { removed } = await playersStore.removePlayers(queries, player.namespace_id, is_player, how);
+      if (removed > 0) onSeatsFreed();
+      return removed > 0;
     },
   };
 }

@@ -50,7 +50,7 @@ const HistoryLobby = Type.Object(
       ),
     }),
   },
-  { title: 'PastLobby' },
+  { title: 'HistoryLobby' },
 );
 export type HistoryLobby = Static<typeof HistoryLobby>;
 

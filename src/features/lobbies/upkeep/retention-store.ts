@@ -39,6 +39,6 @@ export async function deleteLobbiesBefore(tx: Tx, before: Date): Promise<string[
 }
 
 /** Returns an SQL condition: the server with the id in this column is that of a lobby, running or stopped. */
-export function isLobbyOn(server_id: Column): SQL {
+export function hasLobbyOn(server_id: Column): SQL {
   return sql`exists (select from ${lobbies} where ${lobbies.server_id} = ${server_id})`;
 }

@@ -2,7 +2,7 @@ import { ServiceError } from '../../../../platform/errors.ts';
 import { SlotQueue } from '../../../../platform/limits/slot-queue.ts';
 import { Slots } from '../../../../platform/limits/slots.ts';
 import { RoundQueue } from '../../../../platform/rounds.ts';
-import { toRefusal } from '../../refusals.ts';
+import { errorOfRefusal } from '../../refusals.ts';
 import type { LobbyCache } from '../lobby-cache/lobby-cache.ts';
 import type { Seat } from '../seat.ts';
 import { PendingRequest, type RequestOptions } from './pending-request.ts';
@@ -228,6 +228,6 @@ function answerRefusals(part: PlannedRound, not_placed: NotPlaced[]): void {
   const requests = pending_requests.map(({ request }) => request);
   const isRetryable = retryableAfter({ requests, planned_first, not_placed });
   for (const { request, code } of refusals) {
-    if (!isRetryable(request)) pendingOf(part, request).reject(toRefusal(code));
+    if (!isRetryable(request)) pendingOf(part, request).reject(errorOfRefusal(code));
   }
 }

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { oneOf, Timestamp, Uuid } from '../../platform/http/shapes.ts';
-import { ORDERS, STATUSES, statusOf, type Window } from './lobby-list.ts';
-import type { ListedRow } from './rows-store.ts';
-import { Publicity } from './wire.ts';
+import { oneOf, Timestamp, Uuid } from '../../../platform/http/shapes.ts';
+import { Publicity } from '../wire.ts';
+import { ORDERS, STATUSES, statusOf, type Window } from './running-list.ts';
+import type { RunningRow } from './running-rows-store.ts';
 
 const NAME_LENGTH_MAX = 64;
 const ID_LENGTH_MAX = 36;
@@ -55,7 +55,7 @@ const WireRow = Type.Object(
     player_count: Type.Integer({ description: 'Players who have a seat.' }),
     connected_count: Type.Integer({ description: 'Players who have connected.' }),
   },
-  { title: 'LobbyRow' },
+  { title: 'RunningLobby' },
 );
 
 const Count = Type.Integer({ minimum: 0 });
@@ -113,7 +113,7 @@ export function toWindow(query: Static<typeof RowsQuery>): Window {
   };
 }
 
-export function toWireRow(lobby: ListedRow, connected_count: number): Static<typeof WireRow> {
+export function toWireRow(lobby: RunningRow, connected_count: number): Static<typeof WireRow> {
   const { lobby_id, server_id, version_id, game_mode, region, create_ts, is_closed, publicity, player_count } = lobby;
   const { max_players_normal, max_players_direct, max_players_party } = lobby;
   return {

@@ -1,4 +1,4 @@
-import type { ListedRow } from './rows-store.ts';
+import type { RunningRow } from './running-rows-store.ts';
 
 export const STATUSES = ['starting', 'open', 'closed'] as const;
 export type Status = (typeof STATUSES)[number];
@@ -39,7 +39,7 @@ export interface Summary extends Total {
   versions: Record<string, Total>;
 }
 
-export function statusOf({ is_ready, is_closed }: Pick<ListedRow, 'is_ready' | 'is_closed'>): Status {
+export function statusOf({ is_ready, is_closed }: Pick<RunningRow, 'is_ready' | 'is_closed'>): Status {
   if (!is_ready) return 'starting';
   return is_closed ? 'closed' : 'open';
 }
@@ -48,10 +48,10 @@ export function statusOf({ is_ready, is_closed }: Pick<ListedRow, 'is_ready' | '
  * The running lobbies of a namespace, in the order of their age, with their summary. A change costs the same for many
  * lobbies as for few; only a window with a filter, or ordered by players, reads all of them.
  */
-export class LobbyList {
-  readonly #by_id = new Map<string, ListedRow>();
+export class RunningList {
+  readonly #by_id = new Map<string, RunningRow>();
   /** The oldest first. */
-  #by_age: ListedRow[] = [];
+  #by_age: RunningRow[] = [];
   #summary = emptySummary();
 
   /** Returns what all lobbies add up to. */
@@ -59,7 +59,7 @@ export class LobbyList {
     return structuredClone(this.#summary);
   }
 
-  set(lobby: ListedRow): void {
+  set(lobby: RunningRow): void {
     const previous = this.#by_id.get(lobby.lobby_id);
     this.#by_id.set(lobby.lobby_id, lobby);
     this.#count(lobby, 1);
@@ -83,7 +83,7 @@ export class LobbyList {
   }
 
   /** Returns the lobbies of a window, in order, and how many lobbies match its filter. */
-  select({ order, from, count, ...filter }: Window): { matching: number; lobbies: ListedRow[] } {
+  select({ order, from, count, ...filter }: Window): { matching: number; lobbies: RunningRow[] } {
     const is_filtered = Object.values(filter).some((value) => value !== undefined);
     const matching = is_filtered ? this.#by_age.filter((lobby) => matches(lobby, filter)) : this.#by_age;
     const { length } = matching;
@@ -99,7 +99,7 @@ export class LobbyList {
   }
 
   /** Returns the index of the first lobby that is not older. */
-  #indexOf(lobby: ListedRow): number {
+  #indexOf(lobby: RunningRow): number {
     let [low, high] = [0, this.#by_age.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -110,7 +110,7 @@ export class LobbyList {
     return low;
   }
 
-  #count(lobby: ListedRow, by: 1 | -1): void {
+  #count(lobby: RunningRow, by: 1 | -1): void {
     const summary = this.#summary;
     const { game_modes, regions, versions, status } = summary;
     status[statusOf(lobby)] += by;
@@ -126,7 +126,7 @@ export class LobbyList {
   }
 }
 
-function matches(lobby: ListedRow, filter: Omit<Window, 'order' | 'from' | 'count'>): boolean {
+function matches(lobby: RunningRow, filter: Omit<Window, 'order' | 'from' | 'count'>): boolean {
   const { game_mode, region, version_id, other_than_version_id, id, status, is_empty, is_full, includes_private } =
     filter;
   const { lobby_id, server_id, player_count, max_players_normal } = lobby;
@@ -143,12 +143,12 @@ function matches(lobby: ListedRow, filter: Omit<Window, 'order' | 'from' | 'coun
   );
 }
 
-function isOlder(one: ListedRow, other: ListedRow): boolean {
+function isOlder(one: RunningRow, other: RunningRow): boolean {
   return one.create_ts === other.create_ts ? one.lobby_id < other.lobby_id : one.create_ts < other.create_ts;
 }
 
 /** Sorts lobbies by their players; those with as many keep their order. */
-function sortByPlayers(lobbies: ListedRow[], order: 'fullest' | 'emptiest'): ListedRow[] {
+function sortByPlayers(lobbies: RunningRow[], order: 'fullest' | 'emptiest'): RunningRow[] {
   const by_players = [...Map.groupBy(lobbies, ({ player_count }) => player_count)];
   const sign = order === 'fullest' ? -1 : 1;
   return by_players.sort(([one], [other]) => sign * (one - other)).flatMap(([, some]) => some);
@@ -175,7 +175,7 @@ function totalOf(totals: Record<string, Total>, name: string): Total {
   return total;
 }
 
-function addTo(total: Total, { player_count, max_players_normal }: ListedRow, by: 1 | -1): void {
+function addTo(total: Total, { player_count, max_players_normal }: RunningRow, by: 1 | -1): void {
   total.lobbies += by;
   total.players += by * player_count;
   total.seats += by * max_players_normal;

@@ -1,13 +1,13 @@
 import { LRUCache } from 'lru-cache';
-import type { Database, Tx } from '../../platform/database/database.ts';
-import { readSnapshot } from '../../platform/database/snapshot.ts';
-import { toRow } from '../../platform/watch/rows.ts';
-import { readVersions } from '../../platform/watch/versions.ts';
-import type { RowsState, WatchableRows } from '../../platform/watch/views.ts';
-import { topics } from '../topics.ts';
-import { LobbyList, type Window } from './lobby-list.ts';
-import * as store from './rows-store.ts';
-import { toWireRow } from './rows-wire.ts';
+import type { Database, Tx } from '../../../platform/database/database.ts';
+import { readSnapshot } from '../../../platform/database/snapshot.ts';
+import { toRow } from '../../../platform/watch/rows.ts';
+import { readVersions } from '../../../platform/watch/versions.ts';
+import type { RowsState, WatchableRows } from '../../../platform/watch/views.ts';
+import { topics } from '../../topics.ts';
+import { RunningList, type Window } from './running-list.ts';
+import * as store from './running-rows-store.ts';
+import { toWireRow } from './running-rows-wire.ts';
 
 /** Maximum number of namespaces whose lobbies are kept in memory. Those of others are read as a whole each time. */
 const NAMESPACES_MAX = 64;
@@ -15,7 +15,7 @@ const NAMESPACES_MAX = 64;
 /** The running lobbies of a namespace as of a version of its list. */
 interface KeptLobbies {
   version: number | undefined;
-  list: LobbyList;
+  list: RunningList;
   /** The read that was requested last. Reads run one after another, so that versions never fall. */
   last_read: Promise<unknown>;
 }
@@ -26,7 +26,7 @@ type Key = Window & { namespace_id: string };
  * Creates the list of a namespace's running lobbies, of which a watcher sees a window. The lobbies stay in memory: a change
  * reads only the lobbies that changed, and the connected players of the window. Watchable.
  */
-export function createLobbyRows({ database }: { database: Database }): WatchableRows<Key> {
+export function createRunningRows({ database }: { database: Database }): WatchableRows<Key> {
   const kept = new LRUCache<string, KeptLobbies>({ max: NAMESPACES_MAX });
 
   async function refresh(
@@ -39,7 +39,7 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
     // Nothing was read yet, or the database was restored, so that the version fell.
     const must_read_all = lobbies.version === undefined || lobbies.version > version;
     const range = { namespace_id, after: lobbies.version ?? 0, version };
-    const changed = must_read_all ? undefined : await store.selectListedChanges(tx, range);
+    const changed = must_read_all ? undefined : await store.selectRunningChanges(tx, range);
     if (changed) {
       for (const lobby of changed) {
         if (lobby.is_stopped) list.delete(lobby.lobby_id);
@@ -47,7 +47,7 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
       }
     } else {
       lobbies.version = undefined;
-      const all = await store.selectListed(tx, namespace_id);
+      const all = await store.selectRunning(tx, namespace_id);
       list.clear();
       for (const lobby of all) list.set(lobby);
     }
@@ -77,7 +77,7 @@ export function createLobbyRows({ database }: { database: Database }): Watchable
     async read(key) {
       const lobbies = kept.get(key.namespace_id) ?? {
         version: undefined,
-        list: new LobbyList(),
+        list: new RunningList(),
         last_read: Promise.resolve(),
       };
       kept.set(key.namespace_id, lobbies);

@@ -1,14 +1,14 @@
 import { sql } from 'drizzle-orm';
-import type { Queries } from '../../platform/database/database.ts';
-import { createStatement } from '../../platform/database/statement.ts';
-import { createChangesQuery } from './changed-lobbies-store.ts';
-import { BEFORE_ALL_IDS, type LobbyRow, lobbies, players } from './tables.ts';
+import type { Queries } from '../../../platform/database/database.ts';
+import { createStatement } from '../../../platform/database/statement.ts';
+import { createChangesQuery } from '../changed-lobbies-store.ts';
+import { BEFORE_ALL_IDS, type LobbyRow, lobbies, players } from '../tables.ts';
 
 /** Maximum number of lobbies that one statement reads. */
 const PAGE_MAX = 1_000;
 
 /** A lobby as lists keep it. */
-export type ListedRow = Pick<
+export type RunningRow = Pick<
   LobbyRow,
   'lobby_id' | 'server_id' | 'version_id' | 'game_mode' | 'region' | 'is_closed' | 'publicity' | 'player_count'
 > &
@@ -30,18 +30,18 @@ const RUNNING = createStatement<{ namespace_id: string; after: string }>(
 );
 
 /** Returns all running lobbies of a namespace. */
-export async function selectListed(queries: Queries, namespace_id: string): Promise<ListedRow[]> {
-  const listed: ListedRow[] = [];
+export async function selectRunning(queries: Queries, namespace_id: string): Promise<RunningRow[]> {
+  const running: RunningRow[] = [];
   for (;;) {
-    const after = listed.at(-1)?.lobby_id ?? BEFORE_ALL_IDS;
-    const page = await queries.execute<ListedRow & Record<string, unknown>>(RUNNING({ namespace_id, after }));
-    listed.push(...page);
-    if (page.length < PAGE_MAX) return listed;
+    const after = running.at(-1)?.lobby_id ?? BEFORE_ALL_IDS;
+    const page = await queries.execute<RunningRow & Record<string, unknown>>(RUNNING({ namespace_id, after }));
+    running.push(...page);
+    if (page.length < PAGE_MAX) return running;
   }
 }
 
 /** Reads the lobbies that changed with a range of versions of a namespace's list. */
-export const selectListedChanges = createChangesQuery<ListedRow>(COLUMNS, PAGE_MAX);
+export const selectRunningChanges = createChangesQuery<RunningRow>(COLUMNS, PAGE_MAX);
 
 const CONNECTED = createStatement<{ lobby_ids: string[] }>(
   (value) => sql`
