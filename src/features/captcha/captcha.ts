@@ -74,28 +74,28 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
   async function decideWithoutCaptcha(
     config: CaptchaConfig,
     { client, providers, metadata }: CaptchaContext,
-  ): Promise<Decision> {
+  ): Promise<CheckResult> {
     const { requests_before_reverify: requests_max, verification_ttl } = config;
     const solved_after = after(clock.now(), -verification_ttl);
     if (await store.countRequest(queries, client, { requests_max, solved_after })) {
-      return { decision: { decision: 'solved_before' } };
+      return { recorded: { decision: 'solved_before' } };
     }
     if (providers.length === 0) return noKeys();
-    const error = new ServiceError('CAPTCHA_CAPTCHA_REQUIRED', {}, { metadata });
-    return { decision: { decision: 'required' }, error };
+    const refusal = new ServiceError('CAPTCHA_CAPTCHA_REQUIRED', {}, { metadata });
+    return { recorded: { decision: 'required' }, refusal };
   }
 
   async function decideWithCaptcha(
     config: CaptchaConfig,
     { client, game_id, providers, metadata }: CaptchaContext,
     request: RequestToCheck & { captcha: SentCaptcha },
-  ): Promise<Decision> {
+  ): Promise<CheckResult> {
     if (providers.length === 0) return noKeys();
     const refuse = (reason: string) => new ServiceError('CAPTCHA_CAPTCHA_FAILED', { reason }, { metadata });
     const chosen = rules.chooseResponse(providers, request.captcha);
     if (!chosen) {
-      const error = refuse(`this game accepts captchas of ${providers.map(({ name }) => name).join(', ')}`);
-      return { decision: { decision: 'refused', reasons: ['other-provider'] }, error };
+      const refusal = refuse(`this game accepts captchas of ${providers.map(({ name }) => name).join(', ')}`);
+      return { recorded: { decision: 'refused', reasons: ['other-provider'] }, refusal };
     }
     const { provider, client_response } = chosen;
     const { namespace_id } = client;
@@ -107,36 +107,36 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       const verify_ts = clock.now();
       const expire_ts = after(verify_ts, config.verification_ttl);
       await store.openWindow(queries, client, { verify_ts, expire_ts });
-      return { decision: { decision: 'solved', ...by } };
+      return { recorded: { decision: 'solved', ...by } };
     }
     const decided = { ...by, reasons: verdict.reasons };
     if (verdict.is === 'refused') {
-      return { decision: { ...decided, decision: 'refused' }, error: refuse(explain(verdict.reasons)) };
+      return { recorded: { ...decided, decision: 'refused' }, refusal: refuse(explain(verdict.reasons)) };
     }
-    if (verdict.is_down && captcha_is_open_when_down) return { decision: { ...decided, decision: 'let_through' } };
-    return { decision: { ...decided, decision: 'unavailable' }, error: providerUnavailable() };
+    if (verdict.is_down && captcha_is_open_when_down) return { recorded: { ...decided, decision: 'let_through' } };
+    return { recorded: { ...decided, decision: 'unavailable' }, refusal: providerUnavailable() };
   }
 
   async function check(
     config: CaptchaConfig,
     { game_id, namespace_id }: NamespaceVersion,
     request: RequestToCheck,
-    note: (decision: CaptchaDecision) => void,
+    record: (decision: CaptchaDecision) => void,
   ): Promise<void> {
     const { captcha, address } = request;
     const providers = rules.providersOf(config, shared_captcha_keys, request.readOrigin());
     const context = {
-      client: { namespace_id, connection: countingKeyOf(address) },
+      client: { namespace_id, client: countingKeyOf(address) },
       game_id,
       providers,
       metadata: rules.metadataOf(providers, `${public_url}${CHALLENGE_PATH}`),
     };
-    const { decision, error } =
+    const { recorded, refusal } =
       captcha === undefined
         ? await decideWithoutCaptcha(config, context)
         : await decideWithCaptcha(config, context, { ...request, captcha });
-    note(decision);
-    if (error) throw error;
+    record(recorded);
+    if (refusal) throw refusal;
   }
 
   return {
@@ -145,16 +145,16 @@ export function createCaptcha(dependencies: CaptchaDependencies) {
       whenKnown(versions.captcha(namespace), (config) => config !== undefined),
     /**
      * Admits a request for seats, or throws CAPTCHA_CAPTCHA_REQUIRED (metadata describes the captcha),
-     * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `note` with the decision first, unless the version
+     * CAPTCHA_CAPTCHA_FAILED or CAPTCHA_CAPTCHA_UNAVAILABLE. Calls `record` with the decision first, unless the version
      * asks for no captcha.
      */
     async admit(
       namespace: NamespaceVersion,
       request: RequestToCheck,
-      note: (decision: CaptchaDecision) => void,
+      record: (decision: CaptchaDecision) => void,
     ): Promise<void> {
       const config = await versions.captcha(namespace);
-      if (config) await check(config, namespace, request, note);
+      if (config) await check(config, namespace, request, record);
     },
     /** Returns a proof of work to solve. Throws NAMESPACE_NOT_FOUND or CAPTCHA_WORK_NOT_USED. */
     async challenge(namespace_id: string): Promise<Challenge> {
@@ -202,10 +202,10 @@ interface CaptchaContext {
   metadata: Record<string, unknown>;
 }
 
-/** The decision about a request, with its error if it is refused. */
-interface Decision {
-  decision: CaptchaDecision;
-  error?: ServiceError;
+/** The decision about a request, as it is recorded, with its error if it is refused. */
+interface CheckResult {
+  recorded: CaptchaDecision;
+  refusal?: ServiceError;
 }
 
 const providerUnavailable = () => new ServiceError('CAPTCHA_CAPTCHA_UNAVAILABLE', {});
@@ -218,9 +218,9 @@ const withoutKeys = (provider: ProviderTrial['provider']): ProviderTrial => ({
 });
 
 /** The decision while no provider of the version has keys, its own or those of the service. */
-const noKeys = (): Decision => ({
-  decision: { decision: 'unavailable', reasons: [NO_KEYS] },
-  error: providerUnavailable(),
+const noKeys = (): CheckResult => ({
+  recorded: { decision: 'unavailable', reasons: [NO_KEYS] },
+  refusal: providerUnavailable(),
 });
 
 const EXPLANATIONS = new Map([

@@ -73,7 +73,7 @@ async function askOnce(
   const url = widget.name === 'hcaptcha' ? siteverify.hcaptcha_url : siteverify.turnstile_url;
   const form = siteverifyForm(widget, { ...check, idempotency_key });
   const measure = startTimer();
-  const describe = (): OutboundExchange => ({
+  const toExchange = (): OutboundExchange => ({
     url,
     headers: HEADERS,
     body: describeForm(form),
@@ -93,14 +93,14 @@ async function askOnce(
     });
     const { status } = answer;
     const body = readJson(answer);
-    const exchange = { ...describe(), status, answer: describeAnswer(body) };
+    const exchange = { ...toExchange(), status, answer: describeAnswer(body) };
     return { ...readVerdict(widget, { status, body }), is_spent: true, exchange };
   } catch (cause) {
     if (!(cause instanceof OutboundFailure)) throw cause;
     const { kind, was_sent: is_spent } = cause;
     // Clients can cause these failures, so they do not count as down.
     const is_down = kind !== 'too_busy' && kind !== 'cancelled' && kind !== 'bad_request';
-    return { is: 'unavailable', reasons: [kind], is_down, is_spent, exchange: describe(), cause };
+    return { is: 'unavailable', reasons: [kind], is_down, is_spent, exchange: toExchange(), cause };
   }
 }
 

@@ -9,7 +9,7 @@ const DELETED_AT_ONCE_MAX = 5_000;
 /** A client of a namespace, identified by its address, or by its network for IPv6. */
 export interface NamespaceClient {
   namespace_id: string;
-  connection: string;
+  client: string;
 }
 
 /**
@@ -18,12 +18,12 @@ export interface NamespaceClient {
  */
 export async function countRequest(
   queries: Queries,
-  { namespace_id, connection }: NamespaceClient,
+  { namespace_id, client }: NamespaceClient,
   { requests_max, solved_after }: { requests_max: number; solved_after: Date },
 ): Promise<boolean> {
   const rows = await queries.execute(sql`
     update ${captchaWindows} set request_count = request_count + 1
-    where namespace_id = ${namespace_id} and connection = ${connection}
+    where namespace_id = ${namespace_id} and connection = ${client}
       and verify_ts > ${timestamptz(solved_after)} and request_count < ${requests_max}
     returning 1`);
   return rows.length > 0;
@@ -32,14 +32,14 @@ export async function countRequest(
 /** Starts a new window after a captcha was solved. */
 export async function openWindow(
   queries: Queries,
-  { namespace_id, connection }: NamespaceClient,
+  { namespace_id, client }: NamespaceClient,
   { verify_ts, expire_ts }: { verify_ts: Date; expire_ts: Date },
 ): Promise<void> {
   const opened = { verify_ts, expire_ts, request_count: 0 };
   await queries
     .insert(captchaWindows)
-    .values({ namespace_id, connection, ...opened })
-    .onConflictDoUpdate({ target: [captchaWindows.namespace_id, captchaWindows.connection], set: opened });
+    .values({ namespace_id, client, ...opened })
+    .onConflictDoUpdate({ target: [captchaWindows.namespace_id, captchaWindows.client], set: opened });
 }
 
 /** Claims a captcha. Returns false if it was claimed before; of concurrent claims one succeeds. */

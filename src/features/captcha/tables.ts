@@ -7,7 +7,7 @@ export const captchaWindows = pgTable(
   {
     namespace_id: uuid().notNull(),
     /** The address of the client, or its network for IPv6. */
-    connection: text().notNull(),
+    client: text('connection').notNull(),
     verify_ts: moment().notNull(),
     /** Requests without a captcha since then. */
     request_count: integer().notNull(),
@@ -15,7 +15,7 @@ export const captchaWindows = pgTable(
     expire_ts: moment().notNull(),
   },
   (table) => [
-    primaryKey({ columns: [table.namespace_id, table.connection] }),
+    primaryKey({ columns: [table.namespace_id, table.client] }),
     index('captcha_windows_by_end').on(table.expire_ts),
   ],
 );
