@@ -41,7 +41,7 @@ type ListedLobbies = Pick<Listing, 'game_modes' | 'lobbies'>;
 /** Creates the views that players have of a namespace's lobbies. */
 export function createListing({ database, namespaces, versions, datacenters }: ListingDependencies) {
   const { queries } = database;
-  const share = createSharedReads<ListedLobbies>();
+  const readOnce = createSharedReads<ListedLobbies>();
 
   async function readListed(namespace_id: string, include_state: boolean): Promise<ListedLobbies> {
     const namespace = await requireNamespace(namespaces, namespace_id);
@@ -77,7 +77,7 @@ export function createListing({ database, namespaces, versions, datacenters }: L
     async read({ namespace_id, include_state, coordinates }) {
       const [{ game_modes, lobbies }, regions] = await Promise.all([
         // All positions of clients share a read, because only the regions depend on the position.
-        share(`${namespace_id} ${include_state}`, () => readListed(namespace_id, include_state)),
+        readOnce(`${namespace_id} ${include_state}`, () => readListed(namespace_id, include_state)),
         datacenters.list(),
       ]);
       return { game_modes, regions: regions.map((region) => toRegion(region, coordinates)), lobbies };

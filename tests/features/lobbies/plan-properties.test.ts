@@ -90,9 +90,9 @@ function indexOf(lobbies: RunningLobby[]): LobbyIndex {
 /** Follows a plan request by request with a plain list of lobbies, and returns what is wrong with it. */
 function faultsOf(all: SeatRequest[], lobbies: RunningLobby[]): string[] {
   const index = indexOf(lobbies);
-  const { seats, new_lobbies, refusals } = planSeats(all, () => index);
+  const { assignments, new_lobbies, refusals } = planSeats(all, () => index);
   const now = new Map(lobbies.map((lobby) => [lobby.lobby_id, stateOf(lobby)]));
-  const seat_of = new Map(seats.map(({ request: { player_id }, lobby_id }) => [player_id, lobby_id]));
+  const seat_of = new Map(assignments.map(({ request: { player_id }, lobby_id }) => [player_id, lobby_id]));
   const refusal_of = new Map(refusals.map(({ request: { player_id }, code }) => [player_id, code]));
   const first_players = new Set(new_lobbies.flatMap((one) => one.first_requests.map(({ player_id }) => player_id)));
   const faults: string[] = [];

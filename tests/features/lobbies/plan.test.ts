@@ -63,11 +63,11 @@ function join(player_id: string, lobby_id: string): JoinRequest {
 function outcomes(requests: SeatRequest[], lobbies: RunningLobby[]): string[] {
   const index = new LobbyIndex();
   for (const one of lobbies) index.set(one);
-  const { seats, new_lobbies, refusals } = planSeats(requests, (namespace_id) =>
+  const { assignments, new_lobbies, refusals } = planSeats(requests, (namespace_id) =>
     namespace_id === NAMESPACE ? index : new LobbyIndex(),
   );
   const outcome_of = new Map<string, string>();
-  for (const { request, lobby_id } of seats) outcome_of.set(request.player_id, lobby_id);
+  for (const { request, lobby_id } of assignments) outcome_of.set(request.player_id, lobby_id);
   for (const [number, { first_requests }] of new_lobbies.entries()) {
     for (const { player_id } of first_requests) outcome_of.set(player_id, `new ${number}`);
   }
@@ -233,11 +233,11 @@ describe('plan: a seat', () => {
 
 test('plan: a new lobby is as the first request for it says, in the namespace and version of that request', () => {
   const creator = find('a', { tags: { map: 'ice' } });
-  const { new_lobbies, seats, refusals } = planSeats([creator], () => new LobbyIndex());
+  const { new_lobbies, assignments, refusals } = planSeats([creator], () => new LobbyIndex());
   const { new_lobby } = creator.search;
   expect(new_lobbies.map(({ lobby: made }) => made)).toEqual(new_lobby ? [new_lobby] : []);
   expect(new_lobbies).toMatchObject([{ namespace_id: NAMESPACE, game_id: 'game', version_id: 'new' }]);
-  expect([seats, refusals]).toEqual([[], []]);
+  expect([assignments, refusals]).toEqual([[], []]);
 });
 
 test('plan: a lobby with the tags is found among any number without them', () => {
@@ -249,8 +249,8 @@ test('plan: a lobby with the tags is found among any number without them', () =>
   }
   index.set(lobby('last', { player_count: 8, tags: snow }));
   const requests = [find('a', { tags: snow }), find('b', { tags: snow }), find('c', { tags: snow })];
-  const { seats, new_lobbies } = planSeats(requests, () => index);
-  expect(seats.map(({ lobby_id }) => lobby_id)).toEqual(['last', 'last']);
+  const { assignments, new_lobbies } = planSeats(requests, () => index);
+  expect(assignments.map(({ lobby_id }) => lobby_id)).toEqual(['last', 'last']);
   expect(new_lobbies).toHaveLength(1);
 });
 
@@ -260,7 +260,7 @@ test('plan: a lobby is found among any number on machines that finds avoid', () 
   for (const lobby_id of avoided) index.set(lobby(lobby_id, { player_count: 9 }));
   index.set(lobby('other'));
   index.avoid(new Set(avoided));
-  const choose = (player_id: string) => planSeats([find(player_id)], () => index).seats[0]?.lobby_id;
+  const choose = (player_id: string) => planSeats([find(player_id)], () => index).assignments[0]?.lobby_id;
   expect(choose('a')).toBe('other');
   index.avoid(new Set(avoided.slice(1)));
   expect(choose('b')).toBe('avoided 0');

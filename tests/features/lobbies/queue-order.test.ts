@@ -42,15 +42,15 @@ function outcomesOfTwoPlans(requests: SeatRequest[], lobbies: RunningLobby[], qu
   for (const one of lobbies) index.set(one);
   index.queue = queue;
   const first = planSeats(requests, () => index);
-  const seated = new Set(first.seats.map(({ request }) => request));
+  const seated = new Set(first.assignments.map(({ request }) => request));
   const others = requests.filter((request) => !seated.has(request));
-  const second = planSeats(others, () => index, first.seats);
-  return describePlan({ ...second, seats: [...first.seats, ...second.seats] });
+  const second = planSeats(others, () => index, first.assignments);
+  return describePlan({ ...second, assignments: [...first.assignments, ...second.assignments] });
 }
 
-function describePlan({ seats, new_lobbies, refusals, postponed, candidates }: Plan): Record<string, string> {
+function describePlan({ assignments, new_lobbies, refusals, postponed, candidates }: Plan): Record<string, string> {
   return Object.fromEntries([
-    ...seats.map(({ request, lobby_id }) => [request.player_id, lobby_id]),
+    ...assignments.map(({ request, lobby_id }) => [request.player_id, lobby_id]),
     ...new_lobbies.flatMap(({ first_requests }, index) =>
       first_requests.map(({ player_id }) => [player_id, `new ${index}`]),
     ),
@@ -195,6 +195,6 @@ test('queue order: a waiting request delays none of another namespace', () => {
   const [busy, quiet] = [new LobbyIndex(), new LobbyIndex()];
   busy.queue = [waiting(1)];
   quiet.set(lobby('one', 3));
-  const { seats } = planSeats([find('late')], (namespace_id) => (namespace_id === 'namespace' ? quiet : busy));
-  expect(seats.map(({ lobby_id }) => lobby_id)).toEqual(['one']);
+  const { assignments } = planSeats([find('late')], (namespace_id) => (namespace_id === 'namespace' ? quiet : busy));
+  expect(assignments.map(({ lobby_id }) => lobby_id)).toEqual(['one']);
 });

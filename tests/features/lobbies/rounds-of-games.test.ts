@@ -119,7 +119,7 @@ test('a request that is decided again has the lobbies of its own game read, and 
   if (!repeated || !first) throw new Error('two games have two requests');
   repeated.attempts = 1;
   const round = await planRound({ read }, [first, repeated]);
-  expect(round.seats.map(({ lobby_id }) => lobby_id)).toEqual([other.lobby_id, one.lobby_id]);
+  expect(round.assignments.map(({ lobby_id }) => lobby_id)).toEqual([other.lobby_id, one.lobby_id]);
   expect(read_from_database).toEqual([one.namespace_id]);
   expect([...round.planned_first]).toEqual([first.request]);
 });

@@ -41,14 +41,14 @@ export function simulate(chance: Chance, steps: number, trace: string[] = []): s
     const has_lost_race = round.some(({ attempts }) => attempts > 0);
     if (has_lost_race) refresh(process);
     const first = planSeats(requests, () => process.index);
-    const seated = new Set(first.seats.map(({ request }) => request));
+    const seated = new Set(first.assignments.map(({ request }) => request));
     const others = requests.filter((request) => !seated.has(request));
     refresh(process);
     const [alone] = round.length === 1 ? others : [];
     const fewest = fewestFree(namespace, process.index, alone);
-    const second = planSeats(others, () => process.index, first.seats);
-    if (alone) checkAlone(alone, fewest, second.seats[0]?.lobby_id);
-    const planned = [...first.seats, ...second.seats];
+    const second = planSeats(others, () => process.index, first.assignments);
+    if (alone) checkAlone(alone, fewest, second.assignments[0]?.lobby_id);
+    const planned = [...first.assignments, ...second.assignments];
     const { accepting, over_limit } = namespace.takeSeats(planned);
     const not_placed = planned.flatMap(({ request, lobby_id }) =>
       over_limit.has(request.player_id) || !accepting.has(lobby_id) ? [request] : [],

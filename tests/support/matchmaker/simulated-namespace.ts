@@ -1,4 +1,4 @@
-import type { Plan, PlannedLobby } from '../../../src/features/lobbies/matchmaking/rounds/planner.ts';
+import type { Assignment, PlannedLobby } from '../../../src/features/lobbies/matchmaking/rounds/planner.ts';
 import {
   countSeats,
   type FirstRequest,
@@ -54,7 +54,7 @@ export class SimulatedNamespace extends MatchmakingState {
    * Takes seats as the statement does: a lobby takes all players proposed for it that are within their client's limit, or
    * none.
    */
-  takeSeats(seats: Plan['seats']): { accepting: Set<string>; over_limit: OverLimit } {
+  takeSeats(seats: Assignment[]): { accepting: Set<string>; over_limit: OverLimit } {
     const requests = seats.map(({ request }) => request);
     const admitted = new Set(this.#admit(requests));
     const leaving = new Set<SeatRequest>([...admitted, ...this.#overInAnyCase(requests, [...admitted])]);

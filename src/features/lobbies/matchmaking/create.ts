@@ -40,7 +40,7 @@ export async function create(
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
   return await receipts.withReceipt(
-    () => describe(namespace, body, context),
+    () => toReceiptSubject(namespace, body, context),
     async (draft) => {
       const passCaptcha = createCaptchaGate(captcha, body, context, draft);
       const nextVerificationId = createVerificationIds(context);
@@ -72,7 +72,7 @@ export async function create(
   );
 }
 
-function describe(namespace: NamespaceRow, body: CreateBody, { ray_id }: RequestContext): ReceiptSubject {
+function toReceiptSubject(namespace: NamespaceRow, body: CreateBody, { ray_id }: RequestContext): ReceiptSubject {
   const { namespace_id, version_id } = namespace;
   const { game_mode, region, tags, max_players, publicity, players = 1 } = body;
   const regions = region === undefined ? undefined : [region];

@@ -32,7 +32,7 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
       return {
         game_modes: modes.map(({ name }) => ({ game_mode_id: name })),
         regions: [LISTED_REGION],
-        lobbies: modes.map((mode) => ({ ...describe(mode), ...(include_state ? { state: STATE } : {}) })),
+        lobbies: modes.map((mode) => ({ ...toMockLobby(mode), ...(include_state ? { state: STATE } : {}) })),
       };
     },
   };
@@ -43,7 +43,7 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
     async read({ namespace_id, lobby_id }) {
       const [mode] = await listing.modesOf({ namespace_id });
       if (!mode || lobby_id !== NO_LOBBY) throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
-      return { ...describe(mode), state: STATE, is_closed: false, is_ready: true };
+      return { ...toMockLobby(mode), state: STATE, is_closed: false, is_ready: true };
     },
   };
 
@@ -87,7 +87,7 @@ export function createDevelopmentAnswers(tokens: Tokens, listing: Pick<ReturnTyp
   };
 }
 
-function describe({ name, max_players_normal, max_players_direct, max_players_party }: GameModeSettings) {
+function toMockLobby({ name, max_players_normal, max_players_direct, max_players_party }: GameModeSettings) {
   return {
     region_id: REGION.region_id,
     game_mode_id: name,

@@ -33,7 +33,7 @@ export async function find(
   const { namespaces, rounds, queue, receipts } = dependencies;
   const namespace = await requireNamespace(namespaces, namespace_id);
   return await receipts.withReceipt(
-    () => describe(namespace, body, context),
+    () => toReceiptSubject(namespace, body, context),
     async (draft) => {
       const players = createPlayerIds(body);
       const { deadline } = context;
@@ -54,7 +54,7 @@ function toWaitOptions({ wait_ms, ticket }: FindBody, deadline: RequestDeadline)
   return { wait_ms, ticket: ticket?.toLowerCase() ?? crypto.randomUUID(), deadline };
 }
 
-function describe(namespace: NamespaceRow, body: FindBody, { ray_id }: RequestContext): ReceiptSubject {
+function toReceiptSubject(namespace: NamespaceRow, body: FindBody, { ray_id }: RequestContext): ReceiptSubject {
   const { namespace_id, version_id } = namespace;
   const { game_modes, regions, tags, max_players, wait_ms, players = 1 } = body;
   const request = {

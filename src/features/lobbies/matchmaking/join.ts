@@ -44,7 +44,7 @@ export async function join(
   const namespace = await requireNamespace(namespaces, caller.namespace_id);
   const { namespace_id, game_id } = namespace;
   return await receipts.withReceipt(
-    () => describe(namespace, body, context),
+    () => toReceiptSubject(namespace, body, context),
     async (draft) => {
       const lobby = await lookUpLobby(dependencies, namespace, body);
       const { address, deadline } = context;
@@ -132,7 +132,7 @@ async function lookUpLobby(
   return { ...lobby, is_cached: false };
 }
 
-function describe(namespace: NamespaceRow, body: JoinBody, { ray_id }: RequestContext): ReceiptSubject {
+function toReceiptSubject(namespace: NamespaceRow, body: JoinBody, { ray_id }: RequestContext): ReceiptSubject {
   const { namespace_id, version_id } = namespace;
   const { lobby_id, players = 1 } = body;
   return { kind: 'join', ray_id, namespace_id, version_id, request: { ...omitUndefined({ lobby_id }), players } };

@@ -103,14 +103,14 @@ export async function countLobby(
       ) as seat (players_max, request_number, ticket, client_index, nth_of_client, through_request)
     ),
     ${numberPlayers(listOf)},
-    admitted as (select * from numbered where players_after <= players_max),
+    within_limit as (select * from numbered where players_after <= players_max),
     ${listOverAlone(sql`ticket`)},
     places as (
       select coalesce(min(coalesce(place, ${LAST_PLACE})) filter (where request_number = 0), ${LAST_PLACE}) as first_place,
         coalesce(max(coalesce(place, ${LAST_PLACE})), ${LAST_PLACE}) as last_place,
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets,
         bool_or(request_number = 0) as has_creator
-      from admitted left join (
+      from within_limit left join (
         select ticket, place from ${queuedFinds} where namespace_id = ${namespace_id}::uuid
       ) as queued using (ticket)
     ),
@@ -123,7 +123,7 @@ export async function countLobby(
           where waiting.namespace_id = ${namespace_id}::uuid and waiting.ticket <> all(tickets)
             and not exists (select from over_alone where over_alone.ticket = waiting.ticket)
             -- A find before the creator would create a lobby itself, so it goes first. A find between the creator and
-            -- the last admitted request counts only if it could get its seats in this lobby.
+            -- the last request within its limit counts only if it could get its seats in this lobby.
             and (waiting.place < first_place or waiting.place < last_place and ${waitsFor(created, seats_max)})
         )
       on conflict (namespace_id) do update set lobby_count = ${lobbyCounts}.lobby_count + 1
@@ -131,10 +131,10 @@ export async function countLobby(
       returning lobby_count
     ),
     left_queue as (
-      ${leaveQueue(sql`select ${namespace_id}::uuid, ticket from admitted where exists (select from counted_lobby)`)}
+      ${leaveQueue(sql`select ${namespace_id}::uuid, ticket from within_limit where exists (select from counted_lobby)`)}
     )
     select exists (select from counted_lobby) as is_counted,
-      ${listOverLimit(sql`admitted where exists (select from counted_lobby)`)} as over_limit`);
+      ${listOverLimit(sql`within_limit where exists (select from counted_lobby)`)} as over_limit`);
   const changed = row?.is_counted ? await touchLobby(tx, lobby, queue) : undefined;
   return { changed, over_limit: row?.over_limit ?? [] };
 }

@@ -12,9 +12,9 @@ export type QueuePosition = Static<typeof QueuePosition>;
 
 export function toQueuePosition(
   ticket: string,
-  place: { position: number; length: number } | undefined,
+  waiting: { position: number; length: number } | undefined,
 ): QueuePosition {
-  if (!place) return { ticket, is_waiting: false };
-  const { position, length } = place;
+  if (!waiting) return { ticket, is_waiting: false };
+  const { position, length } = waiting;
   return { ticket, is_waiting: true, position, length };
 }

@@ -51,14 +51,14 @@ export function leaveQueue(finds: SQL): SQL {
 
 /**
  * Returns a step `over_alone` of a statement, which has the columns `keys` of the finds from the queue that are over their
- * limit even if no other request of their client gets a seat. It follows `numberPlayers` and a step `admitted`: the players
+ * limit even if no other request of their client gets a seat. It follows `numberPlayers` and a step `within_limit`: the players
  * whose clients are within their limits.
  */
 export function listOverAlone(keys: SQL): SQL {
   return sql`
     over_alone as (
       select ${keys} from numbered left join (
-        select client_index, count(*) as players from admitted group by client_index
+        select client_index, count(*) as players from within_limit group by client_index
       ) as coming using (client_index)
       where ticket is not null and is_count_exact and players_after > players_max
       group by ${keys}, request_number

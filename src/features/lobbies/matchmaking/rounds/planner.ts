@@ -36,10 +36,16 @@ export type Refusal =
   | 'MATCHMAKER_LOBBY_STOPPED'
   | 'MATCHMAKER_TOO_MANY_LOBBIES';
 
+/** A request that gets its seats in a running lobby. */
+export interface Assignment {
+  request: SeatRequest;
+  lobby_id: string;
+}
+
 /** The plan of a round. Each request is in one of the first four lists. */
 export interface Plan {
-  /** Requests that get seats in running lobbies: one entry for each request. */
-  seats: { request: SeatRequest; lobby_id: string }[];
+  /** Requests that get seats in running lobbies. */
+  assignments: Assignment[];
   new_lobbies: PlannedLobby[];
   refusals: { request: SeatRequest; code: Refusal }[];
   /**
@@ -54,17 +60,17 @@ export interface Plan {
 /**
  * Plans requests one after another, those from the queue first. A find gets a seat in the fullest lobby of its game modes
  * and regions, or else in a new lobby that the plan has for an earlier request, or else in one more new lobby. Counts the planned seats as taken in the
- * indexes, so that no later request gets them. `seated`: seats that an earlier plan of the same round has given. They are
+ * indexes, so that no later request gets them. `assigned`: seats that an earlier plan of the same round has given. They are
  * not committed yet, so their finds are still in the queue.
  */
 export function planSeats(
   requests: SeatRequest[],
   indexOf: (namespace_id: string) => LobbyIndex,
-  seated: Plan['seats'] = [],
+  assigned: Assignment[] = [],
 ): Plan {
-  const plan: Plan = { seats: [], new_lobbies: [], refusals: [], postponed: [], candidates: new Map() };
+  const plan: Plan = { assignments: [], new_lobbies: [], refusals: [], postponed: [], candidates: new Map() };
   const orderOf = openQueueOrders(indexOf);
-  for (const { request, lobby_id } of seated) {
+  for (const { request, lobby_id } of assigned) {
     const order = orderOf(request);
     order?.assign(placeOf(request, order), lobby_id);
   }
@@ -121,7 +127,7 @@ function planJoin(request: JoinRequest, index: LobbyIndex, plan: Plan): Refusal 
   if (request.is_explained) plan.candidates.set(request, [toCandidate(lobby, is_full ? 'full' : undefined)]);
   if (is_full) return 'MATCHMAKER_LOBBY_FULL';
   index.countPlanned(lobby.lobby_id, seats);
-  plan.seats.push({ request, lobby_id: lobby.lobby_id });
+  plan.assignments.push({ request, lobby_id: lobby.lobby_id });
   return undefined;
 }
 
@@ -138,7 +144,7 @@ function planFind(
   if (running_choice.lobby) {
     const { lobby_id } = running_choice.lobby;
     index.countPlanned(lobby_id, countSeats(request));
-    plan.seats.push({ request, lobby_id });
+    plan.assignments.push({ request, lobby_id });
     order?.assign(place, lobby_id);
     return undefined;
   }

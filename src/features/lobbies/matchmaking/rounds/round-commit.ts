@@ -8,7 +8,7 @@ import type { CreatePlanned, LobbyOutcome } from '../new-lobbies/create-lobbies.
 import { toSeat } from '../seat.ts';
 import type { OverLimit } from './admission-store.ts';
 import type { PendingRequest } from './pending-request.ts';
-import type { Plan, PlannedLobby } from './planner.ts';
+import type { Assignment, PlannedLobby } from './planner.ts';
 import type { NotPlaced } from './retryable-refusals.ts';
 import { type PlannedRound, partOf, pendingOf } from './round-plan.ts';
 import { playerIdsOf, type SeatRequest } from './seat-requests.ts';
@@ -38,11 +38,11 @@ interface CommitGaps {
 
 /** Commits the planned seats in running lobbies: together, or each namespace alone if one of them is locked. */
 export async function commitSeats(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
-  if (round.seats.length === 0) return { not_placed: [], locked: [] };
+  if (round.assignments.length === 0) return { not_placed: [], locked: [] };
   const options = { has_queue: hasQueue(dependencies, round), is_strict: isStrict(round) };
   let taken: TakenSeats;
   try {
-    taken = await dependencies.seat_taking.takeUnlessLocked(round.seats.flatMap(toProposedSeats), options);
+    taken = await dependencies.seat_taking.takeUnlessLocked(round.assignments.flatMap(toProposedSeats), options);
   } catch (error) {
     if (!isLocked(error)) throw error;
     return await commitNamespaces(dependencies, round);
@@ -52,7 +52,7 @@ export async function commitSeats(dependencies: CommitDependencies, round: Plann
 
 /** Commits the planned seats of each namespace alone. Leaves out those that are locked. */
 async function commitNamespaces(dependencies: CommitDependencies, round: PlannedRound): Promise<CommitGaps> {
-  const namespaces = [...new Map(round.seats.map(({ request }) => [request.namespace_id, request])).values()];
+  const namespaces = [...new Map(round.assignments.map(({ request }) => [request.namespace_id, request])).values()];
   // The commit of the whole round has just found it locked.
   if (namespaces.length === 1) return { not_placed: [], locked: namespaces };
   const gaps: CommitGaps = { not_placed: [], locked: [] };
@@ -75,8 +75,8 @@ async function commitPart(
   part: PlannedRound,
   options?: LockOptions,
 ): Promise<NotPlaced[]> {
-  if (part.seats.length === 0) return [];
-  const taken = await dependencies.seat_taking.takeInNamespace(part.seats.flatMap(toProposedSeats), options);
+  if (part.assignments.length === 0) return [];
+  const taken = await dependencies.seat_taking.takeInNamespace(part.assignments.flatMap(toProposedSeats), options);
   return await applySeats(dependencies, part, taken);
 }
 
@@ -85,9 +85,9 @@ async function commitPart(
  * theirs.
  */
 export async function commitLockedSeats(dependencies: CommitDependencies, part: PlannedRound): Promise<NotPlaced[]> {
-  const ended = part.seats.filter(({ request }) => hasEnded(part, request));
-  const seats = part.seats.filter((seat) => !ended.includes(seat));
-  const not_placed = await commitPart(dependencies, { ...part, seats });
+  const ended = part.assignments.filter(({ request }) => hasEnded(part, request));
+  const assignments = part.assignments.filter((assignment) => !ended.includes(assignment));
+  const not_placed = await commitPart(dependencies, { ...part, assignments });
   await reloadPlanned(dependencies, ended);
   return [...not_placed, ...ended.map(({ request }) => request)];
 }
@@ -116,7 +116,7 @@ function hasEnded(round: PlannedRound, request: Pick<SeatRequest, 'player_id'>):
 
 /** Returns whether a client of the round was over its limit before. */
 function isStrict(round: PlannedRound): boolean {
-  return round.seats.some(({ request }) => pendingOf(round, request).was_over_limit);
+  return round.assignments.some(({ request }) => pendingOf(round, request).was_over_limit);
 }
 
 /**
@@ -124,7 +124,7 @@ function isStrict(round: PlannedRound): boolean {
  * have entered the queue on another process.
  */
 function hasQueue({ cache }: CommitDependencies, round: PlannedRound): boolean {
-  return round.seats.some(({ request }) => {
+  return round.assignments.some(({ request }) => {
     const is_repeated = pendingOf(round, request).attempts > 0;
     return is_repeated || cache.mayHaveQueue(request.namespace_id);
   });
@@ -136,14 +136,14 @@ async function applySeats(
   round: PlannedRound,
   { accepting, over_limit }: TakenSeats,
 ): Promise<SeatRequest[]> {
-  const { seats } = round;
+  const { assignments } = round;
   const by_lobby = new Map(accepting.map((lobby) => [lobby.lobby_id, lobby]));
   for (const lobby of accepting) cache.applyCommit(lobby.namespace_id, lobby.changed, lobby);
-  const requests = seats.map(({ request }) => pendingOf(round, request));
+  const requests = assignments.map(({ request }) => pendingOf(round, request));
   const over = rejectOverLimit(requests, over_limit);
   for (const pending of over) pending.was_over_limit = true;
   const not_placed: SeatRequest[] = [];
-  for (const { request, lobby_id } of seats) {
+  for (const { request, lobby_id } of assignments) {
     const pending = pendingOf(round, request);
     const lobby = by_lobby.get(lobby_id);
     if (lobby && !over.has(pending)) pending.resolve(toSeat(lobby, false));
@@ -151,19 +151,19 @@ async function applySeats(
   }
   await reloadPlanned(
     { cache },
-    seats.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
+    assignments.filter(({ lobby_id }) => !by_lobby.has(lobby_id)),
   );
   return not_placed;
 }
 
-/** Reloads the lobbies of planned seats that were not taken, because the cache still counts these seats. */
-async function reloadPlanned({ cache }: Pick<CommitDependencies, 'cache'>, seats: Plan['seats']): Promise<void> {
-  for (const [namespace_id, seats_there] of Map.groupBy(seats, ({ request }) => request.namespace_id)) {
-    await cache.reload(namespace_id, [...new Set(seats_there.map(({ lobby_id }) => lobby_id))]);
+/** Reloads the lobbies of assignments whose seats were not taken, because the cache still counts these seats. */
+async function reloadPlanned({ cache }: Pick<CommitDependencies, 'cache'>, assignments: Assignment[]): Promise<void> {
+  for (const [namespace_id, in_namespace] of Map.groupBy(assignments, ({ request }) => request.namespace_id)) {
+    await cache.reload(namespace_id, [...new Set(in_namespace.map(({ lobby_id }) => lobby_id))]);
   }
 }
 
-function toProposedSeats({ request, lobby_id }: Plan['seats'][number], request_number: number): ProposedSeat[] {
+function toProposedSeats({ request, lobby_id }: Assignment, request_number: number): ProposedSeat[] {
   const { namespace_id, address, client } = request;
   const player_ids = playerIdsOf(request);
   const kind = request.kind === 'find' && player_ids.length > 1 ? 'party' : request.kind;

@@ -2,11 +2,11 @@ import { assert } from '../../../../platform/errors.ts';
 import type { LobbyCache } from '../lobby-cache/lobby-cache.ts';
 import { LobbyIndex } from '../lobby-cache/lobby-index.ts';
 import type { PendingRequest } from './pending-request.ts';
-import { type Plan, planSeats } from './planner.ts';
+import { type Assignment, type Plan, planSeats } from './planner.ts';
 import type { SeatRequest } from './seat-requests.ts';
 
 /** A round with its plan, or the part of it that is about some of its namespaces. */
-export interface PlannedRound extends Pick<Plan, 'seats' | 'new_lobbies' | 'refusals'> {
+export interface PlannedRound extends Pick<Plan, 'assignments' | 'new_lobbies' | 'refusals'> {
   /** Its requests, in their order. */
   pending_requests: PendingRequest[];
   /** Requests that got seats from the cache: planned before all others, even before earlier ones. */
@@ -31,7 +31,7 @@ export function partOf(round: PlannedRound, isIncluded: (namespace_id: string) =
   return {
     ...round,
     pending_requests: round.pending_requests.filter(isRequestIncluded),
-    seats: round.seats.filter(isRequestIncluded),
+    assignments: round.assignments.filter(isRequestIncluded),
     new_lobbies: round.new_lobbies.filter(({ namespace_id }) => isIncluded(namespace_id)),
     refusals: round.refusals.filter(isRequestIncluded),
   };
@@ -50,16 +50,16 @@ export async function planRound(
   const by_player = new Map(pending_requests.map((pending) => [pending.request.player_id, pending]));
   const repeated = listRepeated(pending_requests);
   const first = await plan(cache, pending_requests, { fresh: repeated });
-  const seated = new Set(first.seats.map(({ request }) => request));
+  const seated = new Set(first.assignments.map(({ request }) => request));
   // A fresh plan decided all requests of a namespace in their order, so none took a seat from an earlier one that it refused.
   const planned_first = repeated.size === 0 ? seated : without(seated, repeated);
   const round = { pending_requests, planned_first, by_player };
   // Those whose namespace could not be read have been answered.
   const remaining = pending_requests.filter(({ request, is_answered }) => !is_answered && !seated.has(request));
   if (remaining.length === 0) return toPlannedRound(first, round);
-  const second = await plan(cache, remaining, { fresh: 'all', seated: first.seats });
+  const second = await plan(cache, remaining, { fresh: 'all', assigned: first.assignments });
   const candidates = new Map([...first.candidates, ...second.candidates]);
-  return toPlannedRound({ ...second, seats: [...first.seats, ...second.seats], candidates }, round);
+  return toPlannedRound({ ...second, assignments: [...first.assignments, ...second.assignments], candidates }, round);
 }
 
 /** Returns the namespaces with a request that an earlier round left without an answer. */
@@ -76,20 +76,20 @@ function without(requests: ReadonlySet<SeatRequest>, namespaces: ReadonlySet<str
 
 /** Records the candidates in the receipt drafts, and returns the planned round. */
 function toPlannedRound(
-  { seats, new_lobbies, refusals, candidates }: Plan,
+  { assignments, new_lobbies, refusals, candidates }: Plan,
   round: Pick<PlannedRound, 'pending_requests' | 'planned_first' | 'by_player'>,
 ): PlannedRound {
   for (const { request, draft } of round.pending_requests) {
     if (draft.is_kept) draft.recordCandidates(candidates.get(request) ?? []);
   }
-  return { ...round, seats, new_lobbies, refusals };
+  return { ...round, assignments, new_lobbies, refusals };
 }
 
 interface PlanOptions {
   /** The namespaces whose lobbies are read from the database first. */
   fresh: ReadonlySet<string> | 'all';
   /** The seats that the round's first plan has given. */
-  seated?: Plan['seats'];
+  assigned?: Assignment[];
 }
 
 /**
@@ -99,7 +99,7 @@ interface PlanOptions {
 async function plan(
   cache: Pick<LobbyCache, 'read'>,
   pending_requests: PendingRequest[],
-  { fresh, seated = [] }: PlanOptions,
+  { fresh, assigned = [] }: PlanOptions,
 ): Promise<Plan> {
   const requests = pending_requests.map(({ request }) => request);
   const namespace_ids = [...new Set(requests.map(({ namespace_id }) => namespace_id))];
@@ -115,7 +115,7 @@ async function plan(
     if (read?.status === 'rejected') rejectThere(pending_requests, namespace_id, read.reason);
   }
   const isRead = ({ namespace_id }: SeatRequest) => indexes.has(namespace_id);
-  return planSeats(requests.filter(isRead), (namespace_id) => indexes.get(namespace_id) ?? new LobbyIndex(), seated);
+  return planSeats(requests.filter(isRead), (namespace_id) => indexes.get(namespace_id) ?? new LobbyIndex(), assigned);
 }
 
 /** Rejects the requests of one namespace. */

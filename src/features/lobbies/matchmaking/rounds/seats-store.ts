@@ -105,14 +105,14 @@ const MAY_BE_RESERVED = sql`
  *
  * - `proposed`, `proposed_lobbies`: the proposed seats, and their lobbies
  * - `numbered`: the proposed seats, each with a free number of its client
- * - `admitted`: those whose client is within its limit
+ * - `within_limit`: those whose client is within its limit
  * - `over_alone`: finds from the queue that are over their limit alone (with a queue)
- * - `wanted`: for each lobby, how many admitted seats it is to give; with a queue, also the last place and the tickets of
+ * - `wanted`: for each lobby, how many of these seats it is to give; with a queue, also the last place and the tickets of
  *   their finds
  * - `suitable`: the lobbies that can give all of them
  * - `bumped`: the topics of these lobbies, which locks them
  * - `accepting`: the lobbies that can still give all of them now that they are locked, with their new count
- * - `given_seats`: the admitted seats in accepting lobbies
+ * - `given_seats`: the seats within the limit that are in accepting lobbies
  * - `inserted_players`: the rows of their players
  * - `left_queue`: the finds among them that were in the queue (with a queue)
  */
@@ -134,14 +134,14 @@ function createSeatsStatement({ has_queue }: { has_queue: boolean }) {
         as lobby (lobby_id, namespace_id, lobby_index)
     ),
     ${numberPlayers(value)},
-    admitted as not materialized (select * from numbered where players_after <= players_max),
+    within_limit as not materialized (select * from numbered where players_after <= players_max),
     ${ifQueue(sql`${listOverAlone(sql`lobby_index, ticket`)},`)}
     wanted as (
       select lobby_index, count(*) filter (where kind = 'find') as finds,
         count(*) filter (where kind = 'party') as parties, count(*) filter (where kind = 'join') as joins${ifQueue(sql`,
         max(coalesce(place, ${LAST_PLACE})) filter (where kind <> 'join') as last_place,
         coalesce(array_agg(ticket) filter (where ticket is not null), '{}') as tickets`)}
-      from admitted ${ifQueue(sql`
+      from within_limit ${ifQueue(sql`
         join proposed_lobbies using (lobby_index)
         left join (select namespace_id, ticket, place from ${queuedFinds}) as queued using (namespace_id, ticket)`)}
       group by lobby_index
@@ -174,7 +174,7 @@ function createSeatsStatement({ has_queue }: { has_queue: boolean }) {
         max_players_normal, max_players_direct, max_players_party, player_count, code, ports, changed, ready_ts, lobby_index
     ),
     given_seats as not materialized (
-      select admitted.*, lobby_id, namespace_id, ready_ts from admitted join accepting using (lobby_index)
+      select within_limit.*, lobby_id, namespace_id, ready_ts from within_limit join accepting using (lobby_index)
     ),
     inserted_players as (
       insert into ${players} (
