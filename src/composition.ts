@@ -171,8 +171,9 @@ async function openGameFeatures({ config, local_parts, add }: StepContext, share
   const builds = add(await openBuilds({ ...shared, ...config.builds, uploads, available, buildsInUse }));
   const sites = add(openSites({ ...shared, uploads }));
   const versions = add(openVersions({ ...shared, builds, sites, datacenters }));
-  const admitToken: Games['admitToken'] = (caller, game_id) => games.admitToken(caller, game_id);
-  const namespaces: Namespaces = add(openNamespaces({ ...shared, ...config.domains, versions, admitToken }));
+  const authorizeTokenIssue: Games['authorizeTokenIssue'] = (caller, game_id) =>
+    games.authorizeTokenIssue(caller, game_id);
+  const namespaces: Namespaces = add(openNamespaces({ ...shared, ...config.domains, versions, authorizeTokenIssue }));
   const with_namespaces = { ...shared, identities, groups, datacenters, uploads, builds, sites, versions, namespaces };
   const games: Games = add(openGames({ ...with_namespaces, countPlayers, findShare }));
   return { ...with_namespaces, games };
@@ -190,8 +191,8 @@ async function openSiteFeatures(
   { namespaceOfLobby }: { namespaceOfLobby: Lobbies['namespaceOf'] },
 ) {
   const { games, data } = with_games;
-  const { admitToken, tokensNotBefore } = games;
-  const shares: Shares = add(openShares({ ...with_games, admitToken, tokensNotBefore, namespaceOfLobby }));
+  const { authorizeTokenIssue, tokensNotBefore } = games;
+  const shares: Shares = add(openShares({ ...with_games, authorizeTokenIssue, tokensNotBefore, namespaceOfLobby }));
   const audit = add(openAudit({ ...with_games, audit_days: config.audit_days, namespaceOfLobby }));
   add(openMedia({ ...with_games, picture_quota: config.picture_quota }));
   add(openDevices(with_games));

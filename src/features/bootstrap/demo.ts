@@ -37,7 +37,7 @@ export async function createDemo(
   developer_group_id: string,
 ): Promise<Demo | undefined> {
   const { games, versions, namespaces } = dependencies;
-  const existing = await games.findByName(GAME_NAME);
+  const existing = await games.findByNameId(GAME_NAME);
   const game_id =
     existing?.game_id ?? (await games.create(caller, { display_name: 'Demo', developer_group_id, name_id: GAME_NAME }));
   const its_versions = await versions.list(game_id);

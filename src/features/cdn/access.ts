@@ -26,7 +26,7 @@ interface SiteUser {
 
 /** Creates the check of user and password for sites that require one (RFC 7617). */
 export function createAccess(namespaces: Namespaces) {
-  const admitted = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_FOR_MS });
+  const known_visitors = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_FOR_MS });
   /** Waiting and running comparisons. Requests with the same password share one. */
   const comparisons = new Map<string, Promise<boolean>>();
   const takeTurn = createTurns(TURNS);
@@ -39,17 +39,17 @@ export function createAccess(namespaces: Namespaces) {
     if (hash === undefined) return false;
     // A changed password or user has another key, so cached results stay correct.
     const key = Bun.SHA256.hash(JSON.stringify([namespace_id, given.user, given.password, hash]), 'base64');
-    if (known && admitted.has(key)) return true;
+    if (known && known_visitors.has(key)) return true;
     const address = countingKeyOf(web_request.address);
-    const is_same = await share(`${key} ${address}`, async () => {
+    const is_same = await compareOnce(`${key} ${address}`, async () => {
       await web_request.count(COMPARISONS, namespace_id);
       return await takeTurn({ site: namespace_id, address }, () => isPasswordOf(given.password, hash));
     });
-    if (known && is_same) admitted.set(key, true);
+    if (known && is_same) known_visitors.set(key, true);
     return known !== undefined && is_same;
   }
 
-  async function share(key: string, compare: () => Promise<boolean>): Promise<boolean> {
+  async function compareOnce(key: string, compare: () => Promise<boolean>): Promise<boolean> {
     const comparing = comparisons.get(key) ?? compare().finally(() => comparisons.delete(key));
     comparisons.set(key, comparing);
     return await comparing;
@@ -60,7 +60,7 @@ export function createAccess(namespaces: Namespaces) {
      * Returns whether a visitor may see the site. Throws API_RATE_LIMIT, or CDN_BUSY if the password cannot be compared
      * now.
      */
-    async admits({ namespace_id, auth_type }: NamespaceRow, web_request: WebRequest): Promise<boolean> {
+    async maySee({ namespace_id, auth_type }: NamespaceRow, web_request: WebRequest): Promise<boolean> {
       if (auth_type === 'none') return true;
       const given = readCredentials(web_request.request.headers.get('authorization'));
       return given !== undefined && (await hasValidPassword(namespace_id, given, web_request));

@@ -74,7 +74,7 @@ export function createCdn(dependencies: CdnDependencies) {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return textAnswer(405, 'A site can only be read: send GET or HEAD.', { allow: 'GET, HEAD' });
     }
-    if (!(await access.admits(namespace, web_request))) {
+    if (!(await access.maySee(namespace, web_request))) {
       return textAnswer(401, 'This site requires a user and password.', {
         'www-authenticate': 'Basic realm="site", charset="UTF-8"',
       });

@@ -29,8 +29,8 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
   async function findByName(label: string, count: () => MaybePromise<void>): Promise<string | undefined> {
     const [game_name = '', namespace_name = PROD, ...more] = label.split('--');
     if (more.length > 0 || !isNameId(game_name) || !isNameId(namespace_name)) return undefined;
-    const game_id = await games.findIdByName(game_name, count);
-    return game_id && (await namespaces.findIdByName(game_id, namespace_name, count));
+    const game_id = await games.findIdByNameId(game_name, count);
+    return game_id && (await namespaces.findIdByNameId(game_id, namespace_name, count));
   }
 
   return {

@@ -84,7 +84,7 @@ export function createDevices({ database, clock, tokens, games, public_url }: De
      */
     async complete(caller: CallerOf<'identity'>, device_link_token: string, game_id: string): Promise<{ at: Date }> {
       const { device_link_id } = await readToken(device_link_token);
-      const { at } = await games.admitToken(caller, game_id);
+      const { at } = await games.authorizeTokenIssue(caller, game_id);
       // The tokens of earlier links have expired, so their rows are of no use.
       const expired = after(clock.now(), -LIFETIMES_MS.device_link);
       const row = { device_link_id, game_id, complete_ts: at };

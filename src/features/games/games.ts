@@ -77,7 +77,7 @@ export function createGames(dependencies: GamesDependencies) {
   const ids_by_name = createWatchedCache({
     feed,
     topic: topics.gameNamed,
-    load: async (name_id: string) => (await store.selectGameByName(database.queries, name_id))?.game_id,
+    load: async (name_id: string) => (await store.selectGameByNameId(database.queries, name_id))?.game_id,
     entries_max: REMEMBERED_NAMES_MAX,
   });
 
@@ -94,7 +94,7 @@ export function createGames(dependencies: GamesDependencies) {
       const game_id = crypto.randomUUID();
       // Until the transaction ends, no other game of the group is created.
       const member_ids = await groups.lockMembers(tx, developer_group_id);
-      const known = if_missing ? await store.selectGameNamed(tx, developer_group_id, display_name) : undefined;
+      const known = if_missing ? await store.selectGameByDisplayName(tx, developer_group_id, display_name) : undefined;
       if (known) return known.game_id;
       if ((await store.countGamesOf(tx, developer_group_id)) >= store.GAMES_MAX) {
         throw new ServiceError('GROUP_TOO_MANY_GAMES', { max: store.GAMES_MAX });
@@ -174,9 +174,9 @@ export function createGames(dependencies: GamesDependencies) {
     gameOfCloud,
     profile,
     get: (game_id: string) => get(game_id),
-    findByName: (name_id: string) => store.selectGameByName(database.queries, name_id),
+    findByNameId: (name_id: string) => store.selectGameByNameId(database.queries, name_id),
     /** Returns the id of the game with a name. Calls `count` before it reads the database. */
-    findIdByName: ids_by_name.getCounted,
+    findIdByNameId: ids_by_name.getCounted,
     /** Returns the developer groups of games, by game. */
     async developerGroupsOf(game_ids: string[]): Promise<Map<string, string>> {
       const rows = await store.selectGroupsOf(database.queries, game_ids);
@@ -207,8 +207,8 @@ export function createGames(dependencies: GamesDependencies) {
       }
     },
     /** Throws GAME_NOT_FOUND. */
-    async getByName(name_id: string): Promise<GameRow> {
-      const row = await store.selectGameByName(database.queries, name_id);
+    async getByNameId(name_id: string): Promise<GameRow> {
+      const row = await store.selectGameByNameId(database.queries, name_id);
       if (!row) throw new ServiceError('GAME_NOT_FOUND', {});
       return row;
     },
@@ -225,13 +225,13 @@ export function createGames(dependencies: GamesDependencies) {
       await store.updateGame(tx, game_id, { [column]: upload_id }, member_ids);
       return before[column];
     },
-    /** Issues a token for tools that deploy a game. `stamp` comes from `admitToken`. */
+    /** Issues a token for tools that deploy a game. `stamp` comes from `authorizeTokenIssue`. */
     createCloudToken: (game_id: string, stamp: TokenStamp) => tokens.issue({ kind: 'cloud', game_id }, { stamp }),
     /**
      * Authorizes a caller to issue a token of the game, and returns the token's id and time. A caller that loses the
      * right concurrently is refused, or gets a token that is refused. Throws GAME_NOT_FOUND or TOKEN_REVOKED.
      */
-    async admitToken(caller: Caller, game_id: string): Promise<TokenStamp> {
+    async authorizeTokenIssue(caller: Caller, game_id: string): Promise<TokenStamp> {
       const at = await database.transact(async (tx) => {
         // Waits for concurrent revocations.
         const row = await store.lockGameAgainstChanges(tx, game_id);

@@ -53,20 +53,20 @@ export function createRevocations({ database, feed, identities, namespaces, find
     const share = await shares.get(share_id);
     if (!share) throw new ServiceError('TOKEN_REVOKED', {});
     // Revoking the tokens of a game ends all access that developers gave.
-    await requireAge(share.game_id, share.create_ts.getTime());
+    await requireIssuedAfterRevocation(share.game_id, share.create_ts.getTime());
   }
 
   async function requireIdentity(identity_id: string): Promise<void> {
     if (await deleted_identities.get(identity_id)) throw new ServiceError('TOKEN_REVOKED', {});
   }
 
-  async function requireAge(game_id: string, issued_at: number | undefined): Promise<void> {
+  async function requireIssuedAfterRevocation(game_id: string, issued_at: number | undefined): Promise<void> {
     requireIssuedSince(await not_before.get(game_id), issued_at);
   }
 
-  async function requireServiceAge({ namespace_id, issued_at }: CallerOf<'service'>): Promise<void> {
+  async function requireServiceTokenNotRevoked({ namespace_id, issued_at }: CallerOf<'service'>): Promise<void> {
     const namespace = await namespaces.find(namespace_id);
-    if (namespace) await requireAge(namespace.game_id, issued_at);
+    if (namespace) await requireIssuedAfterRevocation(namespace.game_id, issued_at);
   }
 
   async function gameTopicsOf(namespace_id: string): Promise<string[]> {
@@ -88,9 +88,9 @@ export function createRevocations({ database, feed, identities, namespaces, find
         case 'identity':
           return requireIdentity(caller.identity_id);
         case 'cloud':
-          return requireAge(caller.game_id, caller.issued_at);
+          return requireIssuedAfterRevocation(caller.game_id, caller.issued_at);
         case 'service':
-          return requireServiceAge(caller);
+          return requireServiceTokenNotRevoked(caller);
         case 'share':
           return requireShare(caller.share_id);
         default:

@@ -76,7 +76,7 @@ export function gameRoutes(games: Games) {
       },
       async (call) => {
         const { game_id } = call.params;
-        const stamp = await games.admitToken(call.caller, game_id);
+        const stamp = await games.authorizeTokenIssue(call.caller, game_id);
         call.recordDetails({ token_issued_ts: stamp.at.toISOString() });
         return { token: await games.createCloudToken(game_id, stamp) };
       },
@@ -109,7 +109,7 @@ export function gameRoutes(games: Games) {
         errors: ['GAME_NOT_FOUND'],
       },
       async ({ params }) => {
-        const { game_id, developer_group_id } = await games.getByName(params.game_name_id);
+        const { game_id, developer_group_id } = await games.getByNameId(params.game_name_id);
         return watchState(games.profile, { game_id, developer_group_id }, (game) => ({ game }));
       },
     ),

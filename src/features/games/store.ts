@@ -91,13 +91,13 @@ export async function revokeTokens(
     .where(is_selected);
 }
 
-export async function selectGameByName(queries: Queries, name_id: string): Promise<GameRow | undefined> {
+export async function selectGameByNameId(queries: Queries, name_id: string): Promise<GameRow | undefined> {
   const [row] = await queries.select().from(games).where(eq(games.name_id, name_id));
   return row;
 }
 
 /** Returns the group's oldest game with a display name. */
-export async function selectGameNamed(
+export async function selectGameByDisplayName(
   tx: Tx,
   developer_group_id: string,
   display_name: string,

@@ -16,7 +16,7 @@ const CODE_LENGTH = 8;
 /** Creates the use cases of invites: codes that make people members of a group. */
 export function createInvites(dependencies: MembershipChangesDependencies) {
   const { database, clock } = dependencies;
-  const { change, admit } = createMembershipChanges(dependencies);
+  const { change, addMember } = createMembershipChanges(dependencies);
 
   /**
    * Returns the group of an invite that can be used. Throws GROUP_INVITE_CODE_INVALID, GROUP_INVITE_CODE_ALREADY_USED or
@@ -67,7 +67,7 @@ export function createInvites(dependencies: MembershipChangesDependencies) {
         // No other use runs until the transaction ends, because it has locked the group.
         requireOpen(await store.selectInvite(tx, code), now);
         await store.useInvite(tx, code, now);
-        await admit(tx, group, person);
+        await addMember(tx, group, person);
       });
       return group_id;
     },

@@ -58,7 +58,7 @@ export function createMembershipChanges({ database, clock, identities }: Members
   }
 
   /** Makes a person a member. Throws IDENTITY_NOT_FOUND, GROUP_MEMBER_BANNED, GROUP_FULL or GROUP_ALREADY_MEMBER. */
-  async function admit(tx: Tx, { group_id, member_count }: CountedGroup, person: Person): Promise<void> {
+  async function addMember(tx: Tx, { group_id, member_count }: CountedGroup, person: Person): Promise<void> {
     if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
     const { identity_id } = person;
     if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
@@ -69,5 +69,5 @@ export function createMembershipChanges({ database, clock, identities }: Members
     await store.removePerson(tx, 'join_requests', group_id, identity_id);
   }
 
-  return { change, admit };
+  return { change, addMember };
 }

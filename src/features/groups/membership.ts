@@ -35,7 +35,7 @@ interface MemberAction extends GroupAction {
 /** Creates the use cases of membership, other than invites. */
 export function createMembership(dependencies: MembershipDependencies) {
   const { database, clock, identities, revokeTokensOf } = dependencies;
-  const { change, admit } = createMembershipChanges(dependencies);
+  const { change, addMember } = createMembershipChanges(dependencies);
 
   /** Runs a change that only the owner may make. */
   async function changeAsOwner(
@@ -180,7 +180,7 @@ export function createMembership(dependencies: MembershipDependencies) {
         act,
         async (tx, group, person) => {
           const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
-          if (is_waiting && is_accepted) await admit(tx, group, person);
+          if (is_waiting && is_accepted) await addMember(tx, group, person);
         },
         'join_requests',
       ),

@@ -31,7 +31,7 @@ type Bearer = Pick<HubSecretRow, 'identity_id' | 'game_id' | 'issued_at'>;
 
 interface LogIn {
   /** The secret of the session that the browser has. */
-  earlier_secret: string | undefined;
+  replaced_secret: string | undefined;
   /** Whether the link may replace the session of another bearer. */
   replaces_session: boolean;
 }
@@ -53,14 +53,14 @@ export function createHub({ database, clock, tokens, identities, games, public_u
   const { queries } = database;
 
   /** Returns the caller of a bearer's next token. Throws the error with which the bearer's own token would be refused. */
-  async function admit(bearer: Bearer): Promise<{ caller: CallerOf<'identity' | 'cloud'>; at: Date }> {
+  async function authorizeBearer(bearer: Bearer): Promise<{ caller: CallerOf<'identity' | 'cloud'>; at: Date }> {
     const { identity_id, game_id, issued_at } = bearer;
     if (identity_id !== null) {
       await identities.get(identity_id);
       return { caller: { kind: 'identity', identity_id }, at: clock.now() };
     }
     assert(game_id !== null && issued_at !== null, 'a session has an identity, or a game and its token');
-    const { at } = await games.admitToken({ kind: 'cloud', game_id, issued_at: issued_at.getTime() }, game_id);
+    const { at } = await games.authorizeTokenIssue({ kind: 'cloud', game_id, issued_at: issued_at.getTime() }, game_id);
     return { caller: { kind: 'cloud', game_id }, at };
   }
 
@@ -76,12 +76,12 @@ export function createHub({ database, clock, tokens, identities, games, public_u
       if (expires_at <= now.getTime()) throw new ServiceError('CLAIMS_ENTITLEMENT_EXPIRED', {});
       const secret = randomBytes(SECRET_BYTES).toString('base64url');
       const session_until_ts = new Date(expires_at);
-      const expire_ts = earlier(after(now, LINK_LIFETIME_MS), session_until_ts);
+      const expire_ts = earliest(after(now, LINK_LIFETIME_MS), session_until_ts);
       const bearer =
         caller.kind === 'identity'
           ? { identity_id: caller.identity_id, game_id: null, issued_at: null }
           : { identity_id: null, game_id: caller.game_id, issued_at: new Date(caller.issued_at ?? 0) };
-      await admit(bearer);
+      await authorizeBearer(bearer);
       await store.deleteExpired(queries, now);
       await store.insertSecret(queries, {
         secret_hash: hash(secret),
@@ -96,20 +96,20 @@ export function createHub({ database, clock, tokens, identities, games, public_u
      * Uses a link, and ends the session that the browser had. Throws HUB_LINK_INVALID, or HUB_OTHER_SESSION if that session
      * has another bearer and may not be replaced; the link stays valid then.
      */
-    async logIn(code: string, { earlier_secret, replaces_session }: LogIn): Promise<NewSession> {
+    async logIn(code: string, { replaced_secret, replaces_session }: LogIn): Promise<NewSession> {
       const now = clock.now();
       const secret = randomBytes(SECRET_BYTES).toString('base64url');
       return await database.transact(async (tx) => {
         const link = await store.takeLink(tx, hash(code), now);
         if (!link) throw new ServiceError('HUB_LINK_INVALID', {});
-        const earlier_hash = earlier_secret && hash(earlier_secret);
-        const earlier_session = earlier_hash && (await store.selectSession(tx, earlier_hash, now));
-        if (earlier_session && !replaces_session && !isSameBearer(earlier_session, link)) {
+        const replaced_hash = replaced_secret && hash(replaced_secret);
+        const replaced_session = replaced_hash && (await store.selectSession(tx, replaced_hash, now));
+        if (replaced_session && !replaces_session && !isSameBearer(replaced_session, link)) {
           throw new ServiceError('HUB_OTHER_SESSION', {});
         }
-        const expire_ts = earlier(after(now, SESSION_LIFETIME_MS), link.session_until_ts);
+        const expire_ts = earliest(after(now, SESSION_LIFETIME_MS), link.session_until_ts);
         await store.insertSecret(tx, { ...link, secret_hash: hash(secret), is_link: false, expire_ts });
-        if (earlier_hash) await store.deleteSession(tx, earlier_hash);
+        if (replaced_hash) await store.deleteSession(tx, replaced_hash);
         return { secret, lifetime_ms: expire_ts.getTime() - now.getTime() };
       });
     },
@@ -117,11 +117,11 @@ export function createHub({ database, clock, tokens, identities, games, public_u
     async issueToken(secret: string): Promise<HubToken> {
       const row = await store.selectSession(queries, hash(secret), clock.now());
       if (!row) throw new ServiceError('HUB_NOT_LOGGED_IN', {});
-      const { caller, at } = await admit(row).catch((cause: unknown) => {
+      const { caller, at } = await authorizeBearer(row).catch((cause: unknown) => {
         if (!(cause instanceof ServiceError) || cause.status >= 500) throw cause;
         throw new ServiceError('HUB_NOT_LOGGED_IN', {}, { cause });
       });
-      const expire_ts = earlier(after(at, TOKEN_LIFETIME_MS), row.expire_ts);
+      const expire_ts = earliest(after(at, TOKEN_LIFETIME_MS), row.expire_ts);
       const lifetime_ms = Math.max(0, expire_ts.getTime() - at.getTime());
       const token = await tokens.issue(caller, { lifetime_ms, stamp: { token_id: crypto.randomUUID(), at } });
       return { token, expire_ts: expire_ts.toISOString() };
@@ -135,7 +135,7 @@ function isSameBearer(one: Bearer, other: Bearer): boolean {
   return one.identity_id === other.identity_id && one.game_id === other.game_id;
 }
 
-function earlier(one: Date, other: Date): Date {
+function earliest(one: Date, other: Date): Date {
   return one < other ? one : other;
 }
 

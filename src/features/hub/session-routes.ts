@@ -34,7 +34,7 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
    */
   const seal_name = `__Host-muster_session_${port}`;
   /** The cookie of earlier releases. Its path was "/", so game servers at this host got it. */
-  const earlier_name = `muster_hub_${port}`;
+  const cookie_name_of_earlier_releases = `muster_hub_${port}`;
 
   /** Returns the headers that set or, with the age 0, remove the cookies of a session. */
   function cookiesOf(request: Request, secret: string, maxAge: number): Headers {
@@ -64,11 +64,11 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
    * Ends the session of a cookie of an earlier release, which browsers also sent to game servers at this host. Returns the
    * headers that remove the cookie.
    */
-  async function endEarlierSession(request: Request): Promise<Record<string, string>> {
-    const secrets = readCookies(request, earlier_name);
+  async function endSessionOfEarlierRelease(request: Request): Promise<Record<string, string>> {
+    const secrets = readCookies(request, cookie_name_of_earlier_releases);
     if (secrets.length === 0) return {};
     for (const secret of secrets.slice(0, EARLIER_COOKIES_MAX)) await hub.logOut(secret);
-    return { 'set-cookie': new Bun.Cookie(earlier_name, '', { maxAge: 0, path: '/' }).toString() };
+    return { 'set-cookie': new Bun.Cookie(cookie_name_of_earlier_releases, '', { maxAge: 0, path: '/' }).toString() };
   }
 
   return [
@@ -95,7 +95,7 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       {
         operation: 'createHubSession',
         summary:
-          'Logs a browser in with the code of a link: sets the cookie of its session, and ends the earlier one. For pages of the hub.',
+          'Logs a browser in with the code of a link: sets the cookie of its session, and ends the session that it had. For pages of the hub.',
         allow: 'anyone',
         limit: SESSIONS,
         body: LogInBody,
@@ -104,8 +104,8 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
       },
       async ({ request, body: { code, replaces_session = false } }) => {
         requireOrigin(request);
-        const earlier_secret = readSecret(request);
-        const { secret, lifetime_ms } = await hub.logIn(code, { earlier_secret, replaces_session });
+        const replaced_secret = readSecret(request);
+        const { secret, lifetime_ms } = await hub.logIn(code, { replaced_secret, replaces_session });
         return Response.json({}, { headers: cookiesOf(request, secret, Math.floor(lifetime_ms / 1_000)) });
       },
     ),
@@ -123,7 +123,7 @@ export function sessionRoutes(hub: Hub, { public_url }: { public_url: string }) 
         errors: ['API_MISSING_HEADER', 'HUB_NOT_LOGGED_IN'],
       },
       async ({ request }) => {
-        const headers = await endEarlierSession(request);
+        const headers = await endSessionOfEarlierRelease(request);
         const secret = readSecret(request);
         // Not a refusal: browsers would report one as an error of the page.
         return Response.json(secret === undefined ? {} : await hub.issueToken(secret), { headers });

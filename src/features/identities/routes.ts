@@ -22,23 +22,31 @@ export interface IdentityRoutesDependencies extends wire.Addresses {
   gameOf(namespace_id: string): Promise<string | undefined>;
 }
 
+/** The profile of a person, as a viewer sees it. */
+interface ViewedProfile {
+  identity_id: string;
+  viewer_id: string;
+}
+
 /** Routes for identities, for clients of games and for tools. */
 export function identityRoutes(dependencies: IdentityRoutesDependencies) {
   const { identities, groupHandlesOf, gameOf, clock } = dependencies;
 
-  const describe = async (identity_id: string, viewer_id: string, is_self: boolean) => {
+  /** Returns the profile of a person, as a viewer sees it. */
+  const readProfile = async ({ identity_id, viewer_id }: ViewedProfile, { is_self }: { is_self: boolean }) => {
     const [identity, groups] = await Promise.all([identities.get(identity_id), groupHandlesOf(identity_id, viewer_id)]);
     return wire.toProfile(identity, { groups, is_self }, dependencies);
   };
-  const describeSelf = (identity_id: string) => describe(identity_id, identity_id, true);
+  const readOwnProfile = (identity_id: string) =>
+    readProfile({ identity_id, viewer_id: identity_id }, { is_self: true });
   const topicsOf = (identity_id: string) => [topics.identity(identity_id)];
   /** The profile of a person, as the person sees it. */
-  const own_profile: Watchable<string, wire.IdentityProfile> = { topics: topicsOf, read: describeSelf };
+  const own_profile: Watchable<string, wire.IdentityProfile> = { topics: topicsOf, read: readOwnProfile };
   /** As another person sees it. */
-  const profile: Watchable<{ identity_id: string; viewer_id: string }, wire.IdentityProfile> = {
+  const profile: Watchable<ViewedProfile, wire.IdentityProfile> = {
     // A change of the viewer's groups may change the closed ones of the person that the viewer sees.
     topics: ({ identity_id, viewer_id }) => [topics.identity(identity_id), topics.identity(viewer_id)],
-    read: ({ identity_id, viewer_id }) => describe(identity_id, viewer_id, false),
+    read: (viewed) => readProfile(viewed, { is_self: false }),
   };
   /** When each change was first sent, so that repeated answers show the same time. */
   const moments = new LRUCache<string, string>({ max: MOMENTS_MAX });
@@ -54,7 +62,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
     async from(identity_id, number) {
       const next = await identities.changesOf(identity_id);
       if (next <= number) return { content: [], next: number };
-      const identity = await describeSelf(identity_id);
+      const identity = await readOwnProfile(identity_id);
       return { content: [{ ts: momentOf(`${identity_id} ${next}`), kind: { identity_update: { identity } } }], next };
     },
   };
@@ -81,7 +89,7 @@ export function identityRoutes(dependencies: IdentityRoutesDependencies) {
         return {
           identity_token: token,
           identity_token_expire_ts: expire_ts.toISOString(),
-          identity: await describeSelf(identity_id),
+          identity: await readOwnProfile(identity_id),
           game_id,
         };
       },

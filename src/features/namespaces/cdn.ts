@@ -78,7 +78,7 @@ export function createCdnSettings(dependencies: CdnSettingsDependencies) {
 
   return {
     /** Returns domains and names of users, without passwords. */
-    async describe(scope: NamespaceScope) {
+    async domainsAndUsersOf(scope: NamespaceScope) {
       const { namespace_id } = await get(scope);
       const [domains, users] = await Promise.all([
         store.selectDomains(database.queries, namespace_id),

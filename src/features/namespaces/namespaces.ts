@@ -58,7 +58,7 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
   const ids_by_name = createWatchedCache({
     feed,
     topic: (named: Named) => topics.namespaceNamed(...readNamed(named)),
-    load: (named: Named) => store.selectNamespaceNamed(database.queries, ...readNamed(named)),
+    load: (named: Named) => store.selectNamespaceByNameId(database.queries, ...readNamed(named)),
     entries_max: REMEMBERED_MAX,
   });
 
@@ -92,13 +92,13 @@ export function createNamespaces(dependencies: NamespacesDependencies) {
     /** Returns the namespace that a token names. */
     find: remembered.get,
     /** Returns the id of a game's namespace by its name. Calls `count` before it reads the database. */
-    findIdByName: (game_id: string, name_id: string, count: () => MaybePromise<void>) =>
+    findIdByNameId: (game_id: string, name_id: string, count: () => MaybePromise<void>) =>
       ids_by_name.getCounted(`${game_id}/${name_id}`, count),
     list: (game_id: string) => store.selectNamespaces(database.queries, game_id),
     /** Returns the namespaces that are on one of the versions. */
     onVersions: (version_ids: string[]) => store.selectOnVersions(database.queries, version_ids),
     async validate(game_id: string, wanted: { name_id: string; display_name: string }) {
-      const existing = await store.selectNamespaceNamed(database.queries, game_id, wanted.name_id);
+      const existing = await store.selectNamespaceByNameId(database.queries, game_id, wanted.name_id);
       return [...namespaceProblems(wanted), ...(existing ? [{ path: ['name-id', 'not-unique'] }] : [])];
     },
     /** Creates a namespace. Throws VALIDATION_ERROR, VERSION_NOT_FOUND or GAME_TOO_MANY_NAMESPACES. */

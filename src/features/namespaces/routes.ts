@@ -16,10 +16,10 @@ export interface NamespaceRoutesDependencies {
   namespaces: Namespaces;
   sites_domain: string;
   /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
-  admitToken(caller: Caller, game_id: string): Promise<TokenStamp>;
+  authorizeTokenIssue(caller: Caller, game_id: string): Promise<TokenStamp>;
 }
 
-export function namespaceRoutes({ namespaces, sites_domain, admitToken }: NamespaceRoutesDependencies) {
+export function namespaceRoutes({ namespaces, sites_domain, authorizeTokenIssue }: NamespaceRoutesDependencies) {
   return [
     route(
       'POST',
@@ -72,7 +72,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
         errors: NOT_FOUND,
       },
       async ({ params }) => {
-        const [row, cdn] = await Promise.all([namespaces.get(params), namespaces.cdn.describe(params)]);
+        const [row, cdn] = await Promise.all([namespaces.get(params), namespaces.cdn.domainsAndUsersOf(params)]);
         return { namespace: wire.toNamespace(row, cdn, sites_domain) };
       },
     ),
@@ -155,7 +155,7 @@ export function namespaceRoutes({ namespaces, sites_domain, admitToken }: Namesp
       },
       async (call) => {
         const { game_id, environment_id } = call.params;
-        const stamp = await admitToken(call.caller, game_id);
+        const stamp = await authorizeTokenIssue(call.caller, game_id);
         call.recordDetails({ token_issued_ts: stamp.at.toISOString() });
         return { token: await namespaces.createServiceToken({ game_id, namespace_id: environment_id }, stamp) };
       },

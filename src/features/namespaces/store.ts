@@ -35,7 +35,7 @@ export async function selectNamespace(queries: Queries, namespace_id: string): P
 }
 
 /** Returns the id of a game's namespace by its name. */
-export async function selectNamespaceNamed(
+export async function selectNamespaceByNameId(
   queries: Queries,
   game_id: string,
   name_id: string,

@@ -18,7 +18,7 @@ export interface SharesDependencies {
   tokens: Tokens;
   public_url: string;
   /** Authorizes a caller to issue a token of the game, and returns the token's id and time. */
-  admitToken(caller: Caller, game_id: string): Promise<TokenStamp>;
+  authorizeTokenIssue(caller: Caller, game_id: string): Promise<TokenStamp>;
   /** Returns when the tokens of a game were revoked; undefined if never. */
   tokensNotBefore(game_id: string): Promise<Date | undefined>;
   /** Returns the namespace of a lobby of a game. */
@@ -37,7 +37,7 @@ export type Shares = ReturnType<typeof createShares>;
 
 /** Creates the use cases of shares: links by which anyone can look at a namespace or one lobby, and change nothing. */
 export function createShares(dependencies: SharesDependencies) {
-  const { database, clock, events, tokens, public_url, admitToken, tokensNotBefore, namespaceOfLobby } = dependencies;
+  const { database, clock, events, tokens, public_url, authorizeTokenIssue, tokensNotBefore, namespaceOfLobby } = dependencies;
 
   async function validSharesOf({ game_id, namespace_id }: Pick<WantedShare, 'game_id' | 'namespace_id'>) {
     const not_before = await tokensNotBefore(game_id);
@@ -51,7 +51,7 @@ export function createShares(dependencies: SharesDependencies) {
       if (lobby_id !== undefined && (await namespaceOfLobby({ game_id, lobby_id })) !== namespace_id) {
         throw new ServiceError('MATCHMAKER_LOBBY_NOT_FOUND', {});
       }
-      const { token_id: share_id, at } = await admitToken(caller, game_id);
+      const { token_id: share_id, at } = await authorizeTokenIssue(caller, game_id);
       const row = { ...wanted, share_id, lobby_id: lobby_id ?? null, create_ts: at, expire_ts: after(at, lifetime_ms) };
       if (!(await store.insertShare(database, row, await validSharesOf(wanted)))) {
         throw new ServiceError('SHARES_TOO_MANY', { max: SHARES_MAX });

@@ -59,7 +59,7 @@ export function createVerification(dependencies: VerificationDependencies) {
     const signature = secret === undefined ? {} : sign({ id, now: clock.now(), body }, secret);
     const headers = { 'content-type': 'application/json', ...inLowerCase(config.headers ?? {}), ...signature };
     const measure = startTimer();
-    const describe = (): OutboundExchange => ({
+    const toExchange = (): OutboundExchange => ({
       url: withoutQuery(url),
       headers: withoutValues(headers, SHOWN_HEADERS),
       body: withoutSecrets(payload),
@@ -75,9 +75,9 @@ export function createVerification(dependencies: VerificationDependencies) {
         // A game with slow servers must not delay the others, however many namespaces it has.
         account: `game ${game_id}`,
       });
-      return { is_accepted: status >= 200 && status <= 299, status, exchange: { ...describe(), status } };
+      return { is_accepted: status >= 200 && status <= 299, status, exchange: { ...toExchange(), status } };
     } catch (error) {
-      if (error instanceof OutboundFailure) return { is_accepted: false, failure: error.kind, exchange: describe() };
+      if (error instanceof OutboundFailure) return { is_accepted: false, failure: error.kind, exchange: toExchange() };
       throw error;
     }
   }

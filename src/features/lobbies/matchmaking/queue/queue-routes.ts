@@ -10,7 +10,7 @@ export function queueRoutes({ development, queue }: Lobbies) {
     watched(
       `${prefix}/queue/:ticket`,
       {
-        operation: nameAt(prefix, 'getQueuePlace'),
+        operation: nameAt(prefix, 'getQueuePosition'),
         allow: ['public', 'development'],
         is_tokenless: true,
         summary: 'Returns the position of a waiting find in the queue, by the ticket that it was sent with.',
