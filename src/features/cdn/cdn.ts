@@ -136,9 +136,9 @@ export function createCdn(dependencies: CdnDependencies) {
   return {
     /** Returns the site at the host of a URL; undefined if the host is the API's. */
     async find(url: string, countLookup: () => MaybePromise<void>): Promise<Site | undefined> {
-      const { is_site, namespace_id } = await hosts.resolve(hostnameOf(url), countLookup);
-      if (!is_site) return undefined;
-      const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
+      const shown = await hosts.resolve(hostnameOf(url), countLookup);
+      if (shown.is === 'api') return undefined;
+      const namespace = shown.is === 'site' ? await namespaces.find(shown.namespace_id) : undefined;
       if (!namespace) return { respond: async () => textAnswer(404, 'There is no site under this name.') };
       return { respond: (web_request) => show(web_request, namespace) };
     },
@@ -148,8 +148,8 @@ export function createCdn(dependencies: CdnDependencies) {
      */
     async findByOrigin(origin: string, countLookup: () => MaybePromise<void>): Promise<string | undefined> {
       if (!URL.canParse(origin)) return undefined;
-      const { namespace_id } = await hosts.resolve(hostnameOf(origin), countLookup);
-      const namespace = namespace_id === undefined ? undefined : await namespaces.find(namespace_id);
+      const shown = await hosts.resolve(hostnameOf(origin), countLookup);
+      const namespace = shown.is === 'site' ? await namespaces.find(shown.namespace_id) : undefined;
       return namespace?.enable_domain_public_auth ? namespace.namespace_id : undefined;
     },
     /** Returns the topics to watch for changes of the result of `findByOrigin`. */

@@ -16,6 +16,9 @@ export function hostnameOf(url: string): string {
   return new URL(url).hostname.replace(/\.$/, '');
 }
 
+/** What a host shows. `unknown_site`: no namespace has this name. */
+type ShownAtHost = { is: 'api' } | { is: 'site'; namespace_id: string } | { is: 'unknown_site' };
+
 export type Hosts = ReturnType<typeof createHosts>;
 
 /**
@@ -34,21 +37,16 @@ export function createHosts({ games, namespaces, sites_domain }: HostsDependenci
   }
 
   return {
-    /**
-     * Returns whether a host belongs to sites, and the namespace it shows, if any. Calls `count` before each read of the
-     * database.
-     */
-    async resolve(
-      hostname: string,
-      count: () => MaybePromise<void>,
-    ): Promise<{ is_site: boolean; namespace_id: string | undefined }> {
+    /** Returns what a host shows. Calls `count` before each read of the database. */
+    async resolve(hostname: string, count: () => MaybePromise<void>): Promise<ShownAtHost> {
       if (hostname.endsWith(suffix) && !reserved_hosts.isOwn(hostname)) {
-        return { is_site: true, namespace_id: await findByName(hostname.slice(0, -suffix.length), count) };
+        const namespace_id = await findByName(hostname.slice(0, -suffix.length), count);
+        return namespace_id === undefined ? { is: 'unknown_site' } : { is: 'site', namespace_id };
       }
       // A reserved host stays the API's, even if an earlier release let a namespace have it as its domain.
       const is_reserved = reserved_hosts.isReserved(hostname);
       const namespace_id = is_reserved ? undefined : await namespaces.cdn.findByDomain(hostname, count);
-      return { is_site: namespace_id !== undefined, namespace_id };
+      return namespace_id === undefined ? { is: 'api' } : { is: 'site', namespace_id };
     },
   };
 }

@@ -139,22 +139,22 @@ function planFind(
   order: QueueOrder | undefined,
 ): Refusal | undefined {
   const place = placeOf(request, order);
-  const running_choice = findFullest(request, index, order);
-  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, running_choice.lobby));
-  if (running_choice.lobby) {
-    const { lobby_id } = running_choice.lobby;
+  const running = findFullest(request, index, order);
+  if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, lobbyOf(running)));
+  if (running.is === 'found') {
+    const { lobby_id } = running.lobby;
     index.countPlanned(lobby_id, countSeats(request));
     plan.assignments.push({ request, lobby_id });
     order?.assign(place, lobby_id);
     return undefined;
   }
-  const planned_choice = findPlanned(request, plan, order, place);
-  if (planned_choice.lobby) {
-    planned_choice.lobby.first_requests.push(request);
-    order?.assign(place, planned_choice.lobby);
+  const planned = findPlanned(request, plan, order, place);
+  if (planned.is === 'found') {
+    planned.lobby.first_requests.push(request);
+    order?.assign(place, planned.lobby);
     return undefined;
   }
-  if (running_choice.has_reassigned || planned_choice.has_reassigned) {
+  if (running.is === 'perhaps_later' || planned.is === 'perhaps_later') {
     plan.postponed.push(request);
     return undefined;
   }
@@ -163,27 +163,31 @@ function planFind(
   const { namespace_id, game_id, version_id, lobby_count_max = Number.POSITIVE_INFINITY } = request;
   const lobby_count = index.size + plan.new_lobbies.filter((other) => other.namespace_id === namespace_id).length;
   if (order?.hasUnassignedBefore(place) || lobby_count >= lobby_count_max) return 'MATCHMAKER_TOO_MANY_LOBBIES';
-  const planned = { namespace_id, game_id, version_id, lobby: new_lobby, first_requests: [request] };
-  plan.new_lobbies.push(planned);
-  order?.assign(place, planned);
+  const created = { namespace_id, game_id, version_id, lobby: new_lobby, first_requests: [request] };
+  plan.new_lobbies.push(created);
+  order?.assign(place, created);
   return undefined;
 }
 
 /** Returns the running lobby in which a find would get its seat now. */
 export function findLobby(request: LobbySeeker, index: LobbyIndex): RunningLobby | undefined {
-  return findFullest(request, index, openQueueOrder(index)).lobby;
+  return lobbyOf(findFullest(request, index, openQueueOrder(index)));
+}
+
+function lobbyOf(choice: LobbyChoice<RunningLobby>): RunningLobby | undefined {
+  return choice.is === 'found' ? choice.lobby : undefined;
 }
 
 type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
 
 /**
- * The lobby of a find. `has_reassigned`: the round seats in other lobbies the finds that a lobby is reserved for, so it
- * may have room afterwards.
+ * The lobby of a find. `perhaps_later`: the round seats in other lobbies the finds that a lobby is reserved for, so it may
+ * have room afterwards.
  */
-interface LobbyChoice<Lobby> {
-  lobby: Lobby | undefined;
-  has_reassigned: boolean;
-}
+type LobbyChoice<Lobby> = { is: 'found'; lobby: Lobby } | { is: 'perhaps_later' } | { is: 'none' };
+
+const PERHAPS_LATER = { is: 'perhaps_later' } as const;
+const NONE = { is: 'none' } as const;
 
 function findFullest(
   request: LobbySeeker,
@@ -206,7 +210,8 @@ function findFullest(
       }
     }
   }
-  return { lobby, has_reassigned };
+  if (lobby) return { is: 'found', lobby };
+  return has_reassigned ? PERHAPS_LATER : NONE;
 }
 
 /** Finds a lobby that the plan creates for an earlier request, and that has room for this one. */
@@ -221,10 +226,10 @@ function findPlanned(
     if (!hasRoomFor(planned, request)) continue;
     const lobby = { ...planned.lobby, version_id: planned.version_id };
     const reservation = order?.reservationBefore(place, lobby, planned) ?? 'none';
-    if (reservation === 'none') return { lobby: planned, has_reassigned };
+    if (reservation === 'none') return { is: 'found', lobby: planned };
     if (reservation === 'reassigned') has_reassigned = true;
   }
-  return { lobby: undefined, has_reassigned };
+  return has_reassigned ? PERHAPS_LATER : NONE;
 }
 
 /** Returns whether a planned lobby suits another request and has room for it. */
