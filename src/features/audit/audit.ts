@@ -154,7 +154,8 @@ export function createAuditLog(dependencies: AuditDependencies) {
     /** Returns a page of the changes of a group, for its members. Throws GROUP_NOT_FOUND or GROUP_NOT_MEMBER. */
     async ofGroup(caller: CallerOf<'identity'>, group_id: string, filter: Omit<store.EntryFilter, 'of'>) {
       await groups.get(group_id);
-      if (!(await groups.mayActAsMember(group_id, caller.identity_id))) throw new ServiceError('GROUP_NOT_MEMBER', {});
+      if (!(await groups.mayActAsMember({ group_id, identity_id: caller.identity_id })))
+        throw new ServiceError('GROUP_NOT_MEMBER', {});
       return await list({ ...filter, of: { group_id } });
     },
     /** Returns a page of all changes, for administrators. Throws IDENTITY_NOT_ADMIN. */

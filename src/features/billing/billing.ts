@@ -36,7 +36,7 @@ export function createBilling({ clock, groups, games, servers }: BillingDependen
       window: { start: number | undefined; end: number | undefined },
     ): Promise<Usage> {
       await groups.get(group_id);
-      if (!(await groups.mayActAsMember(group_id, identity_id))) throw new ServiceError('GROUP_NOT_FOUND', {});
+      if (!(await groups.mayActAsMember({ group_id, identity_id }))) throw new ServiceError('GROUP_NOT_FOUND', {});
       const end = window.end ?? clock.now().getTime();
       const start = window.start ?? end - MONTH_MS;
       if (start > end) refuseWindow(window.end);

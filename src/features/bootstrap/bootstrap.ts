@@ -69,10 +69,11 @@ export async function bootstrap(dependencies: BootstrapDependencies): Promise<Bo
 /** Creates the demo game. Without room for it on the disk, the service starts without it, and the next start tries again. */
 async function createDemoIfItFits(
   dependencies: BootstrapDependencies,
-  ...args: [caller: CallerOf<'identity'>, developer_group_id: string]
+  caller: CallerOf<'identity'>,
+  developer_group_id: string,
 ): Promise<Demo | undefined> {
   try {
-    return await createDemo(dependencies, ...args);
+    return await createDemo(dependencies, caller, developer_group_id);
   } catch (cause) {
     if (!isShortOfSpace(cause)) throw cause;
     dependencies.events.emit({ event: 'demo_not_created', cause });

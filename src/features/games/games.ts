@@ -191,7 +191,7 @@ export function createGames(dependencies: GamesDependencies) {
     async create(caller: CallerOf<'identity'>, wanted: WantedGame): Promise<string> {
       refuseProblems(gameProblems(wanted));
       const group = await groups.get(wanted.developer_group_id);
-      if (!(await groups.mayActAsMember(group.group_id, caller.identity_id)))
+      if (!(await groups.mayActAsMember({ group_id: group.group_id, identity_id: caller.identity_id })))
         throw new ServiceError('GROUP_NOT_FOUND', {});
       for (let attempt = 1; ; attempt += 1) {
         const derived = makeNameId(wanted.display_name);

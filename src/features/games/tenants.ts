@@ -16,9 +16,9 @@ export function createTenants(dependencies: TenantsDependencies): Tenants {
   const { database, groups, namespaces } = dependencies;
   const revocations = createRevocations(dependencies);
 
-  async function isOfMember(identity_id: string, game_id: string): Promise<boolean> {
+  async function isOfMember({ game_id, identity_id }: { game_id: string; identity_id: string }): Promise<boolean> {
     const game = await store.selectGame(database.queries, game_id);
-    return game !== undefined && (await groups.mayActAsMember(game.developer_group_id, identity_id));
+    return game !== undefined && (await groups.mayActAsMember({ group_id: game.developer_group_id, identity_id }));
   }
 
   /** Returns whether a caller has access to what a scope names. */
@@ -26,7 +26,7 @@ export function createTenants(dependencies: TenantsDependencies): Tenants {
     const { game_id, namespace_id, lobby_id } = scope;
     switch (caller.kind) {
       case 'identity':
-        return await isOfMember(caller.identity_id, game_id);
+        return await isOfMember({ game_id, identity_id: caller.identity_id });
       case 'cloud':
         return caller.game_id === game_id;
       case 'service':

@@ -7,7 +7,14 @@ import type { Identities } from '../identities/identities.ts';
 import { type ContentProblem, DISPLAY_NAME_BYTES_MAX, displayNameProblem, refuseProblems } from '../names.ts';
 import { topics } from '../topics.ts';
 import { createInvites } from './invites.ts';
-import { isListed, type Listed, type PeopleList, selectPeople, touchGroup } from './members-store.ts';
+import {
+  isListed,
+  type Listed,
+  type PeopleList,
+  type PersonOfGroup,
+  selectPeople,
+  touchGroup,
+} from './members-store.ts';
 import { createMembership, requireOwner } from './membership.ts';
 import { type GroupChange, groupProblems, readAnchor, writeAnchor } from './rules.ts';
 import * as store from './store.ts';
@@ -64,7 +71,7 @@ export function createGroups(dependencies: GroupsDependencies) {
   }
 
   const membership = createMembership(dependencies);
-  const isMember = (group_id: string, identity_id: string) => isListed(queries, 'members', group_id, identity_id);
+  const isMember = (person: PersonOfGroup) => isListed(queries, 'members', person);
 
   /** Returns the public profiles of listed people, without deleted identities. */
   async function describePeople(listed: Listed[]): Promise<PeoplePage['people']> {
@@ -79,7 +86,7 @@ export function createGroups(dependencies: GroupsDependencies) {
   /** Shows a closed group's members only to its members, and its join requests and bans only to its owner. */
   async function requireListAccess(group: CountedGroup, { list, identity_id }: PeopleQuery): Promise<void> {
     if (list !== 'members') return requireOwner(group, identity_id);
-    if (group.publicity === 'open' || (await isMember(group.group_id, identity_id))) return;
+    if (group.publicity === 'open' || (await isMember({ group_id: group.group_id, identity_id }))) return;
     throw new ServiceError('GROUP_NOT_MEMBER', {});
   }
 
@@ -104,8 +111,8 @@ export function createGroups(dependencies: GroupsDependencies) {
     async read({ group_id, identity_id }) {
       const group = await get(group_id);
       const [is_member, is_requesting] = await Promise.all([
-        isMember(group_id, identity_id),
-        isListed(queries, 'join_requests', group_id, identity_id),
+        isMember({ group_id, identity_id }),
+        isListed(queries, 'join_requests', { group_id, identity_id }),
       ]);
       const read = async (list: PeopleList, limit: number) =>
         await describePeople(await selectPeople(queries, list, group_id, { limit }));
@@ -233,8 +240,8 @@ export function createGroups(dependencies: GroupsDependencies) {
     /** Returns which of the identities any group lists. */
     whichAreListed: store.selectListed,
     /** Returns whether an identity has the rights of a member: a member or an administrator. */
-    async mayActAsMember(group_id: string, identity_id: string): Promise<boolean> {
-      if (await isMember(group_id, identity_id)) return true;
+    async mayActAsMember({ group_id, identity_id }: PersonOfGroup): Promise<boolean> {
+      if (await isMember({ group_id, identity_id })) return true;
       return (await identities.find(identity_id))?.is_admin === true;
     },
   };

@@ -43,7 +43,8 @@ export function createInvites(dependencies: MembershipChangesDependencies) {
       const code = makeCode(CODE_LENGTH);
       await database.transact(async (tx) => {
         await lockGroup(tx, group_id);
-        if (!(await store.isListed(tx, 'members', group_id, actor_id))) throw new ServiceError('GROUP_NOT_MEMBER', {});
+        if (!(await store.isListed(tx, 'members', { group_id, identity_id: actor_id })))
+          throw new ServiceError('GROUP_NOT_MEMBER', {});
         if ((await store.countOpenInvites(tx, group_id, now)) >= OPEN_INVITES_MAX) {
           throw new ServiceError('GROUP_TOO_MANY_INVITES', { max: OPEN_INVITES_MAX });
         }

@@ -49,11 +49,16 @@ export async function selectPeople(
     .limit(limit);
 }
 
+/** A person, and the group whose list may have the person. */
+export interface PersonOfGroup {
+  group_id: string;
+  identity_id: string;
+}
+
 export async function isListed(
   queries: Queries,
   list: PeopleList,
-  group_id: string,
-  identity_id: string,
+  { group_id, identity_id }: PersonOfGroup,
 ): Promise<boolean> {
   const { table } = tableOf(list);
   const rows = await queries
@@ -151,7 +156,11 @@ export async function deleteOldRequests(tx: Tx, group_id: string, before: Date):
 }
 
 /** Removes a person from a list. Returns false if the person is not on it. */
-export async function removePerson(tx: Tx, list: PeopleList, group_id: string, identity_id: string): Promise<boolean> {
+export async function removePerson(
+  tx: Tx,
+  list: PeopleList,
+  { group_id, identity_id }: PersonOfGroup,
+): Promise<boolean> {
   const { table } = tableOf(list);
   const rows = await tx
     .delete(table)

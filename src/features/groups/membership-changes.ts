@@ -42,7 +42,7 @@ export function createMembershipChanges({ database, clock, identities }: Members
       await lockGroup(tx, group_id);
       // A concurrent change of the profile either ran before this lock, or sees the new membership and announces it.
       const person = await identities.lock(tx, identity_id);
-      const is_listed = list === undefined || (await store.isListed(tx, list, group_id, identity_id));
+      const is_listed = list === undefined || (await store.isListed(tx, list, { group_id, identity_id }));
       if (is_listed) {
         // Each member's list of games shows the number of members and the owner.
         const members = is_join_request ? [] : await selectMemberIds(tx, group_id);
@@ -61,12 +61,12 @@ export function createMembershipChanges({ database, clock, identities }: Members
   async function addMember(tx: Tx, { group_id, member_count }: CountedGroup, person: Person): Promise<void> {
     if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
     const { identity_id } = person;
-    if (await store.isListed(tx, 'bans', group_id, identity_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
+    if (await store.isListed(tx, 'bans', { group_id, identity_id })) throw new ServiceError('GROUP_MEMBER_BANNED', {});
     if (member_count >= MEMBERS_MAX) throw new ServiceError('GROUP_FULL', { max: MEMBERS_MAX });
     if (!(await store.addPerson(tx, 'members', group_id, { identity_id, ts: clock.now() }))) {
       throw new ServiceError('GROUP_ALREADY_MEMBER', {}, { metadata: { group_id } });
     }
-    await store.removePerson(tx, 'join_requests', group_id, identity_id);
+    await store.removePerson(tx, 'join_requests', { group_id, identity_id });
   }
 
   return { change, addMember };

@@ -60,7 +60,7 @@ export function createMembership(dependencies: MembershipDependencies) {
 
   /** Removes a member. Revokes the tokens of the group's games and ends its invites, because the member may know some. */
   async function removeMember(tx: Tx, group_id: string, identity_id: string): Promise<void> {
-    if (!(await store.removePerson(tx, 'members', group_id, identity_id))) {
+    if (!(await store.removePerson(tx, 'members', { group_id, identity_id }))) {
       throw new ServiceError('GROUP_NOT_MEMBER', {});
     }
     await revokeTokensOf(tx, group_id);
@@ -71,14 +71,14 @@ export function createMembership(dependencies: MembershipDependencies) {
   async function removeDeleted(tx: Tx, group: CountedGroup, identity_id: string, successor: string | undefined) {
     const { group_id } = group;
     // Another process may have removed it.
-    if (!(await store.isListed(tx, 'members', group_id, identity_id))) return;
+    if (!(await store.isListed(tx, 'members', { group_id, identity_id }))) return;
     if (group.owner_identity_id === identity_id) {
       const next = (await selectMemberIds(tx, group_id)).find((member) => member !== identity_id) ?? successor;
       assert(next !== undefined, 'the service has an administrator, which is never deleted');
       await store.addPerson(tx, 'members', group_id, { identity_id: next, ts: clock.now() });
       // The administrator may have asked to join, or be banned.
-      await store.removePerson(tx, 'join_requests', group_id, next);
-      await store.removePerson(tx, 'bans', group_id, next);
+      await store.removePerson(tx, 'join_requests', { group_id, identity_id: next });
+      await store.removePerson(tx, 'bans', { group_id, identity_id: next });
       await store.setOwner(tx, group_id, next);
     }
     await removeMember(tx, group_id, identity_id);
@@ -106,7 +106,7 @@ export function createMembership(dependencies: MembershipDependencies) {
       const successor = administrator?.identity_id === identity_id ? undefined : administrator?.identity_id;
       await forEachGroup('join_requests', identity_id, (group_id) =>
         change({ group_id, identity_id, is_join_request: true, list: 'join_requests' }, async (tx) => {
-          await store.removePerson(tx, 'join_requests', group_id, identity_id);
+          await store.removePerson(tx, 'join_requests', { group_id, identity_id });
         }),
       );
       await forEachGroup('members', identity_id, (group_id) =>
@@ -126,8 +126,9 @@ export function createMembership(dependencies: MembershipDependencies) {
       const { group_id, identity_id } = act;
       await changeAsOwner(act, async (tx, group, person) => {
         if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
-        if (await store.isListed(tx, 'members', group_id, identity_id)) await removeUnlessOwner(tx, group, identity_id);
-        await store.removePerson(tx, 'join_requests', group_id, identity_id);
+        if (await store.isListed(tx, 'members', { group_id, identity_id }))
+          await removeUnlessOwner(tx, group, identity_id);
+        await store.removePerson(tx, 'join_requests', { group_id, identity_id });
         await store.addPerson(tx, 'bans', group_id, { identity_id, ts: clock.now() });
       });
     },
@@ -135,14 +136,14 @@ export function createMembership(dependencies: MembershipDependencies) {
       changeAsOwner(
         act,
         async (tx) => {
-          await store.removePerson(tx, 'bans', act.group_id, act.identity_id);
+          await store.removePerson(tx, 'bans', act);
         },
         'bans',
       ),
     transfer: (act: MemberAction) =>
       changeAsOwner(act, async (tx) => {
         const { group_id, identity_id } = act;
-        if (!(await store.isListed(tx, 'members', group_id, identity_id)))
+        if (!(await store.isListed(tx, 'members', { group_id, identity_id })))
           throw new ServiceError('GROUP_NOT_MEMBER', {});
         await store.setOwner(tx, group_id, identity_id);
       }),
@@ -154,8 +155,9 @@ export function createMembership(dependencies: MembershipDependencies) {
       change({ group_id, identity_id: actor_id, is_join_request: true }, async (tx, group, person) => {
         if (person?.is_deleted !== false) throw new ServiceError('IDENTITY_NOT_FOUND', {});
         if (group.publicity !== 'open') throw new ServiceError('GROUP_CANNOT_REQUEST_JOIN', {});
-        if (await store.isListed(tx, 'bans', group_id, actor_id)) throw new ServiceError('GROUP_MEMBER_BANNED', {});
-        if (await store.isListed(tx, 'members', group_id, actor_id)) {
+        if (await store.isListed(tx, 'bans', { group_id, identity_id: actor_id }))
+          throw new ServiceError('GROUP_MEMBER_BANNED', {});
+        if (await store.isListed(tx, 'members', { group_id, identity_id: actor_id })) {
           throw new ServiceError('GROUP_ALREADY_MEMBER', {}, { metadata: { group_id } });
         }
         if (!(await store.addPerson(tx, 'join_requests', group_id, { identity_id: actor_id, ts: clock.now() }))) {
@@ -179,7 +181,7 @@ export function createMembership(dependencies: MembershipDependencies) {
       changeAsOwner(
         act,
         async (tx, group, person) => {
-          const is_waiting = await store.removePerson(tx, 'join_requests', act.group_id, act.identity_id);
+          const is_waiting = await store.removePerson(tx, 'join_requests', act);
           if (is_waiting && is_accepted) await addMember(tx, group, person);
         },
         'join_requests',

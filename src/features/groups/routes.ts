@@ -106,7 +106,7 @@ export function groupRoutes(groups: Groups, { public_url }: { public_url: string
       },
       async ({ caller, params }) => {
         const group = await groups.get(params.group_id);
-        const is_member = await groups.isMember(group.group_id, caller.identity_id);
+        const is_member = await groups.isMember({ group_id: group.group_id, identity_id: caller.identity_id });
         return { group: wire.toGroupSummary(group, is_member, public_url) };
       },
     ),

@@ -22,6 +22,8 @@ export interface Session {
   refresh_token: string;
 }
 
+type NewRefreshToken = Pick<Session, 'identity_id' | 'refresh_token'>;
+
 interface SessionsDependencies {
   database: Database;
   clock: Clock;
@@ -43,7 +45,7 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
   const successorOf = (refresh_token: string) =>
     `${LABEL}${createHmac('sha256', secret).update(refresh_token).digest('base64url')}`;
 
-  async function insert(on: Queries, identity_id: string, refresh_token: string): Promise<void> {
+  async function insert(on: Queries, { identity_id, refresh_token }: NewRefreshToken): Promise<void> {
     await store.insertRefreshToken(on, {
       token_hash: hash(refresh_token),
       identity_id,
@@ -53,7 +55,7 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
     });
   }
 
-  async function issue(identity_id: string, refresh_token: string): Promise<Session> {
+  async function issue({ identity_id, refresh_token }: NewRefreshToken): Promise<Session> {
     await keep(identity_id, REFRESH_LIFETIME_MS);
     const token = await tokens.issue({ kind: 'identity', identity_id });
     return { identity_id, token, expire_ts: after(clock.now(), LIFETIMES_MS.identity), refresh_token };
@@ -68,8 +70,8 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
   return {
     async open(identity_id: string): Promise<Session> {
       const refresh_token = `${LABEL}${randomBytes(REFRESH_BYTES).toString('base64url')}`;
-      await insert(queries, identity_id, refresh_token);
-      return await issue(identity_id, refresh_token);
+      await insert(queries, { identity_id, refresh_token });
+      return await issue({ identity_id, refresh_token });
     },
     /**
      * Returns the next session; undefined if the token is unreadable or has expired. Throws TOKEN_REFRESH_NOT_FOUND or
@@ -86,11 +88,11 @@ export function createSessions({ database, clock, tokens, refresh_key, keep }: S
         if (identity?.is_deleted !== false) throw new ServiceError('TOKEN_REVOKED', {});
         if (row.revoke_ts === null) {
           await store.replaceRefreshToken(tx, row.token_hash, clock.now());
-          await insert(tx, row.identity_id, successor);
+          await insert(tx, { identity_id: row.identity_id, refresh_token: successor });
         } else if (!(await isInGrace(tx, row, successor))) throw new ServiceError('TOKEN_REVOKED', {});
         return row.identity_id;
       });
-      return identity_id === undefined ? undefined : await issue(identity_id, successor);
+      return identity_id === undefined ? undefined : await issue({ identity_id, refresh_token: successor });
     },
     /** Ends a session: revokes the token, and its successor in case the answer with it was lost. */
     async end(refresh_token: string): Promise<void> {

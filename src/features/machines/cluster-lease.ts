@@ -260,7 +260,8 @@ export class ClusterLease {
   async #release(holding: store.Holding, { has_servers }: { has_servers: boolean }): Promise<void> {
     const { database, own, rest_ms } = this.options;
     await database.transact(async (tx) => {
-      if (await store.isAnyOtherUsing(tx, holding.node_id, own.node_id)) return await store.release(tx, holding);
+      if (await store.isAnyOtherUsing(tx, { cluster_id: holding.node_id, node_id: own.node_id }))
+        return await store.release(tx, holding);
       const state = has_servers ? 'resting' : 'stopped';
       await store.setStopped(tx, holding, { state, lost_after_ms: rest_ms });
     });

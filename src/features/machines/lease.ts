@@ -232,7 +232,7 @@ export function createLease(dependencies: LeaseDependencies) {
       if (!machine) return false;
       cluster_id = UNKNOWN_CLUSTER;
       await database.transact((tx) => store.setCluster(tx, { node_id, holder }, UNKNOWN_CLUSTER));
-      return await store.isAnyOtherUsing(database.queries, machine.node_id, node_id);
+      return await store.isAnyOtherUsing(database.queries, { cluster_id: machine.node_id, node_id });
     },
     cluster_lease,
     heldIds,

@@ -88,7 +88,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     /** Returns whether another process uses the cluster of this one. */
     async isClusterShared(): Promise<boolean> {
       const cluster_id = lease.cluster_lease.machine?.node_id;
-      return cluster_id !== undefined && (await store.isAnyOtherUsing(queries, cluster_id, own.node_id));
+      return cluster_id !== undefined && (await store.isAnyOtherUsing(queries, { cluster_id, node_id: own.node_id }));
     },
     /**
      * Returns the machines on which no player should get a seat now: their heartbeat is overdue, their process was stopped, or they
@@ -141,7 +141,7 @@ export function createMachines(dependencies: MachinesDependencies) {
     async isOtherTakingServers(tx: Tx): Promise<boolean> {
       const { node_id, datacenter_id } = own;
       const cluster_id = lease.cluster_lease.machine?.node_id;
-      const is_shared = cluster_id !== undefined && (await store.isAnyOtherUsing(tx, cluster_id, node_id));
+      const is_shared = cluster_id !== undefined && (await store.isAnyOtherUsing(tx, { cluster_id, node_id }));
       const node_ids = [node_id, ...(cluster_id === undefined || is_shared ? [] : [cluster_id])];
       return await store.isOtherTakingServers(tx, { node_ids, datacenter_id });
     },

@@ -168,8 +168,11 @@ export async function setOffered(tx: Tx, { node_id, holder }: Holding, is_offere
   if (rows.length > 0) await touch(tx, [topics.machines()]);
 }
 
-/** Returns whether the process of another machine uses a cluster. */
-export async function isAnyOtherUsing(queries: Queries, cluster_id: string, node_id: string): Promise<boolean> {
+/** Returns whether the process of a machine other than `node_id` uses a cluster. */
+export async function isAnyOtherUsing(
+  queries: Queries,
+  { cluster_id, node_id }: { cluster_id: string; node_id: string },
+): Promise<boolean> {
   const is_other = and(eq(machines.cluster_id, cluster_id), ne(machines.node_id, node_id), eq(machines.state, 'up'));
   const rows = await queries.select({ node_id: machines.node_id }).from(machines).where(is_other).limit(1);
   return rows.length > 0;
