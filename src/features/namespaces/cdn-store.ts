@@ -6,8 +6,10 @@ import { topics } from '../topics.ts';
 import type { NamespaceScope } from './store.ts';
 import { type DomainRow, namespaceAuthUsers, namespaceDomains, namespaces } from './tables.ts';
 
-const DOMAINS_LIMIT = 100;
-const USERS_LIMIT = 100;
+/** More than a namespace may have. */
+const DOMAINS_READ_MAX = 100;
+/** More than a namespace may have. */
+const USERS_READ_MAX = 100;
 
 /** Updates settings of a namespace. Returns false if the game has no such namespace. */
 export async function updateSettings(
@@ -52,7 +54,7 @@ export async function selectDomains(queries: Queries, namespace_id: string): Pro
     .from(namespaceDomains)
     .where(eq(namespaceDomains.namespace_id, namespace_id))
     .orderBy(asc(namespaceDomains.domain))
-    .limit(DOMAINS_LIMIT);
+    .limit(DOMAINS_READ_MAX);
 }
 
 /** Returns the namespace that has a domain. */
@@ -118,7 +120,7 @@ export async function selectUsers(
     .from(namespaceAuthUsers)
     .where(eq(namespaceAuthUsers.namespace_id, namespace_id))
     .orderBy(asc(namespaceAuthUsers.user))
-    .limit(USERS_LIMIT);
+    .limit(USERS_READ_MAX);
 }
 
 /** Adds a user or changes its password. Returns false if the namespace has the maximum of users. */

@@ -69,9 +69,9 @@ export function createVersions(dependencies: VersionsDependencies) {
     sizeCalculation: ({ config }) => JSON.stringify(config).length,
   });
   /** The resolved game modes of a version and the datacenters they were resolved for. Each find reads them. */
-  const resolved = new WeakMap<VersionRow, { among: Datacenter[]; modes: Map<string, GameModeSettings> }>();
+  const resolved = new WeakMap<VersionRow, { datacenters_then: Datacenter[]; modes: Map<string, GameModeSettings> }>();
 
-  const idle_limits = new LRUCache<string, { game_id: string; among: Datacenter[]; limits: IdleLimits }>({
+  const idle_limits = new LRUCache<string, { game_id: string; datacenters_then: Datacenter[]; limits: IdleLimits }>({
     max: IDLE_LIMITS_REMEMBERED_MAX,
   });
 
@@ -102,11 +102,11 @@ export function createVersions(dependencies: VersionsDependencies) {
     return version;
   }
 
-  function resolve(version: VersionRow, among: Datacenter[]): ReadonlyMap<string, GameModeSettings> {
+  function resolve(version: VersionRow, all_datacenters: Datacenter[]): ReadonlyMap<string, GameModeSettings> {
     const known = resolved.get(version);
-    if (known?.among === among) return known.modes;
-    const modes = resolveMatchmaker(version.config.matchmaker, slugsOf(among));
-    resolved.set(version, { among, modes });
+    if (known?.datacenters_then === all_datacenters) return known.modes;
+    const modes = resolveMatchmaker(version.config.matchmaker, slugsOf(all_datacenters));
+    resolved.set(version, { datacenters_then: all_datacenters, modes });
     return modes;
   }
 
@@ -141,23 +141,25 @@ export function createVersions(dependencies: VersionsDependencies) {
     },
     /** Returns the game modes of a version with defaults filled in. */
     gameModes: (key: store.VersionKey): MaybePromise<ReadonlyMap<string, GameModeSettings>> =>
-      whenKnown(get(key), (version) => whenKnown(datacenters.list(), (among) => resolve(version, among))),
+      whenKnown(get(key), (version) =>
+        whenKnown(datacenters.list(), (all_datacenters) => resolve(version, all_datacenters)),
+      ),
     /**
      * Returns how many empty lobbies a version keeps. Loops read it for every version in each step, so it is remembered
      * without the configurations, which may be large.
      */
     async idleLimits(key: store.VersionKey): Promise<IdleLimits> {
-      const among = await datacenters.list();
+      const all_datacenters = await datacenters.list();
       const known = idle_limits.get(key.version_id);
-      if (known?.game_id === key.game_id && known.among === among) return known.limits;
-      const modes = resolve(await get(key), among);
+      if (known?.game_id === key.game_id && known.datacenters_then === all_datacenters) return known.limits;
+      const modes = resolve(await get(key), all_datacenters);
       const limits = new Map(
         [...modes].map(([name, { regions }]) => [
           name,
           new Map([...regions].map(([region, { idle_lobbies }]) => [region, idle_lobbies])),
         ]),
       );
-      idle_limits.set(key.version_id, { game_id: key.game_id, among, limits });
+      idle_limits.set(key.version_id, { game_id: key.game_id, datacenters_then: all_datacenters, limits });
       return limits;
     },
     /** Returns the captcha settings of a version; undefined if it requires none. */

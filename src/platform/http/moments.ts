@@ -15,8 +15,17 @@ export function readMoment(parameter: string, text: string | undefined): number 
   throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter, error: 'expected Unix milliseconds or RFC 3339' });
 }
 
+/** Returns the moment of RFC 3339 in a query parameter as Unix milliseconds. Throws API_BAD_QUERY_PARAMETER. */
+export function readRfc3339(parameter: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const milliseconds = parseRfc3339(text);
+  if (Number.isFinite(milliseconds)) return milliseconds;
+  const error = 'expected RFC 3339, like 2026-01-01T12:00:00Z';
+  throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter, error });
+}
+
 /** Returns a moment of RFC 3339 as Unix milliseconds; NaN for any other text, and for a day that its month does not have. */
-export function parseRfc3339(text: string): number {
+function parseRfc3339(text: string): number {
   if (!RFC_3339.test(text) || !isDay(text.slice(0, 10))) return Number.NaN;
   return Date.parse(text.toUpperCase().replace(' ', 'T'));
 }

@@ -1,6 +1,5 @@
 import { toMoment } from '../../../platform/database/moments.ts';
-import { ServiceError } from '../../../platform/errors.ts';
-import { parseRfc3339 } from '../../../platform/http/moments.ts';
+import { readRfc3339 } from '../../../platform/http/moments.ts';
 import { route, watched } from '../../../platform/http/route.ts';
 import { Empty } from '../../../platform/http/shapes.ts';
 import { watchLog, watchRows, watchState } from '../../../platform/watch/views.ts';
@@ -213,10 +212,6 @@ export function lobbyCloudRoutes(lobbies: Lobbies, servers: Servers) {
 }
 
 function readCreatedBefore(text: string | undefined): Date | undefined {
-  if (text === undefined) return undefined;
-  const milliseconds = parseRfc3339(text);
-  if (Number.isNaN(milliseconds)) {
-    throw new ServiceError('API_BAD_QUERY_PARAMETER', { parameter: 'before_create_ts', error: 'expected RFC 3339' });
-  }
-  return toMoment(milliseconds);
+  const milliseconds = readRfc3339('before_create_ts', text);
+  return milliseconds === undefined ? undefined : toMoment(milliseconds);
 }

@@ -36,14 +36,14 @@ export function listRegionsBestFirst(datacenters: Datacenter[], own_region: stri
  */
 export function orderRegions(
   regions: { slug: string; coordinates: Coordinates | undefined }[],
-  { coordinates: own, latencies = {} }: Position,
+  { coordinates: client, latencies = {} }: Position,
 ): string[] {
   // A map, because a region may have the name of a member that every object has.
   const measured = new Map(Object.entries(latencies));
   const ranked = regions.map(({ slug, coordinates }) => ({
     slug,
     latency: measured.get(slug) ?? Number.POSITIVE_INFINITY,
-    kilometers: own && coordinates ? kilometersBetween(own, coordinates) : Number.POSITIVE_INFINITY,
+    kilometers: client && coordinates ? kilometersBetween(client, coordinates) : Number.POSITIVE_INFINITY,
   }));
   // Two infinities differ by NaN, which counts as equal.
   ranked.sort((one, other) => one.latency - other.latency || one.kilometers - other.kilometers || 0);

@@ -22,7 +22,7 @@ export type AbandonedSeats = ReturnType<typeof createAbandonedSeats>;
  */
 export function createAbandonedSeats({ database, clock }: { database: Database; clock: Clock }) {
   /** The abandoned seats by player, each with the moment at which the database was first asked for it. */
-  const abandoned = new Map<string, SeatKey & { looked_at?: number }>();
+  const abandoned = new Map<string, SeatKey & { first_asked_at?: number }>();
 
   function add(seats: SeatKey[]): void {
     for (const { namespace_id, player_id } of seats) abandoned.set(player_id, { namespace_id, player_id });
@@ -56,8 +56,8 @@ export function createAbandonedSeats({ database, clock }: { database: Database; 
         );
       }
       for (const seat of asked) {
-        seat.looked_at ??= asked_at;
-        if (asked_at - seat.looked_at > LOOK_FOR_MS) abandoned.delete(seat.player_id);
+        seat.first_asked_at ??= asked_at;
+        if (asked_at - seat.first_asked_at > LOOK_FOR_MS) abandoned.delete(seat.player_id);
       }
       return released;
     },

@@ -63,12 +63,15 @@ async function listWarmPools(dependencies: WarmPoolDependencies): Promise<Config
   const { versions, namespaces, datacenters } = dependencies;
   const version_ids = await versions.listKeptWarm();
   if (version_ids.length === 0) return [];
-  const [warm_namespaces, regions] = await Promise.all([namespaces.onVersions(version_ids), datacenters.list()]);
-  const slugs = new Set(regions.map(({ slug }) => slug));
+  const [warm_namespaces, known_datacenters] = await Promise.all([
+    namespaces.onVersions(version_ids),
+    datacenters.list(),
+  ]);
+  const slugs = new Set(known_datacenters.map(({ slug }) => slug));
   const listPools = async ({ namespace_id, game_id, version_id }: NamespaceRow): Promise<ConfiguredPool[]> => {
     const modes = await versions.idleLimits({ game_id, version_id });
-    return [...modes].flatMap(([game_mode, regions]) =>
-      [...regions]
+    return [...modes].flatMap(([game_mode, limits_by_region]) =>
+      [...limits_by_region]
         .filter(([region, { min }]) => min > 0 && slugs.has(region))
         .map(([region, { min }]) => ({ namespace_id, game_id, version_id, game_mode, region, min })),
     );
