@@ -73,7 +73,19 @@ export function createLease(dependencies: LeaseDependencies) {
   const { database, events, feed, own, lost_after_ms, rest_ms, endServersOf } = dependencies;
   const { node_id, has_cluster } = own;
   const heartbeat_ms = heartbeatInterval(lost_after_ms);
+  // Not a connection of the pool: a heartbeat must not wait for other work.
+  const connection = database.openDedicatedConnection({ query_ms: Math.max(heartbeat_ms, HEARTBEAT_WITHIN_MIN_MS) });
+  const declaredLostListeners: (() => Promise<void>)[] = [];
   const detector = new FailureDetector(2 * heartbeat_ms);
+  let holder = crypto.randomUUID();
+  let cluster_id = has_cluster ? UNKNOWN_CLUSTER : null;
+  let last_read: ReadMachines = { machines: [], late: new Set() };
+  let last_detection: LastDetection = { holder, was_declared_lost: false, lost: [] };
+  let next_in_ms = heartbeat_ms;
+  let is_replaced = false;
+  let takes_servers = true;
+  let heartbeat_loop: Loop | undefined;
+  let detection_loop: Loop | undefined;
   const cluster_lease = new ClusterLease({
     database,
     events,
@@ -86,16 +98,6 @@ export function createLease(dependencies: LeaseDependencies) {
     takesServers: () => takes_servers,
     wakeHeartbeat: () => heartbeat_loop?.wake(),
   });
-  let cluster_id = has_cluster ? UNKNOWN_CLUSTER : null;
-  // Not a connection of the pool: a heartbeat must not wait for other work.
-  const connection = database.openDedicatedConnection({ query_ms: Math.max(heartbeat_ms, HEARTBEAT_WITHIN_MIN_MS) });
-  const declaredLostListeners: (() => Promise<void>)[] = [];
-  let holder = crypto.randomUUID();
-  let last_read: ReadMachines = { machines: [], late: new Set() };
-  let last_detection: LastDetection = { holder, was_declared_lost: false, lost: [] };
-  let next_in_ms = heartbeat_ms;
-  let is_replaced = false;
-  let takes_servers = true;
 
   /** Writes the heartbeats of this machine and of its cluster, and detects lost machines; without the database, none. */
   async function sendHeartbeat(): Promise<number> {
@@ -173,8 +175,6 @@ export function createLease(dependencies: LeaseDependencies) {
     return holding ? [node_id, holding.node_id] : [node_id];
   }
 
-  let heartbeat_loop: Loop | undefined;
-  let detection_loop: Loop | undefined;
   return {
     /** Makes this process the holder of its machine. Throws StartError if another process may be. */
     async register(signal: AbortSignal | undefined): Promise<void> {
