@@ -37,7 +37,8 @@ export type Shares = ReturnType<typeof createShares>;
 
 /** Creates the use cases of shares: links by which anyone can look at a namespace or one lobby, and change nothing. */
 export function createShares(dependencies: SharesDependencies) {
-  const { database, clock, events, tokens, public_url, authorizeTokenIssue, tokensNotBefore, namespaceOfLobby } = dependencies;
+  const { database, clock, events, tokens, public_url, authorizeTokenIssue, tokensNotBefore, namespaceOfLobby } =
+    dependencies;
 
   async function validSharesOf({ game_id, namespace_id }: Pick<WantedShare, 'game_id' | 'namespace_id'>) {
     const not_before = await tokensNotBefore(game_id);

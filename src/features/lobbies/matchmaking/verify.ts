@@ -188,12 +188,11 @@ async function previewLobby(
   body: FindBody,
   search: Search,
 ): Promise<LobbyRow | undefined> {
-  const others = Array.from({ length: (body.players ?? 1) - 1 }, () => '');
-  const request = { version_id, search, player_id: '', others, ...(ticket !== undefined && { ticket }) };
+  const seeker = { version_id, search, ...(ticket !== undefined && { ticket }) };
   for (const is_fresh of [false, true]) {
     if (!cache.isLoaded(namespace_id)) await cache.load(namespace_id);
     const index = await cache.read(namespace_id, { is_fresh });
-    const open = index && findLobby(request, index);
+    const open = index && findLobby(seeker, body.players ?? 1, index);
     const lobby = open && (await store.selectLobby(database.queries, open.lobby_id));
     if (lobby && !lobby.stop_ts && !lobby.is_closed) return lobby;
   }

@@ -139,11 +139,12 @@ function planFind(
   order: QueueOrder | undefined,
 ): Refusal | undefined {
   const place = placeOf(request, order);
-  const running = findFullest(request, index, order);
+  const seats = countSeats(request);
+  const running = findFullest(request, seats, index, order);
   if (request.is_explained) plan.candidates.set(request, listCandidates(request, index, order, lobbyOf(running)));
   if (running.is === 'found') {
     const { lobby_id } = running.lobby;
-    index.countPlanned(lobby_id, countSeats(request));
+    index.countPlanned(lobby_id, seats);
     plan.assignments.push({ request, lobby_id });
     order?.assign(place, lobby_id);
     return undefined;
@@ -169,16 +170,17 @@ function planFind(
   return undefined;
 }
 
-/** Returns the running lobby in which a find would get its seat now. */
-export function findLobby(request: LobbySeeker, index: LobbyIndex): RunningLobby | undefined {
-  return lobbyOf(findFullest(request, index, openQueueOrder(index)));
+/** What a find wants of a running lobby. */
+type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'ticket'>;
+
+/** Returns the running lobby in which a find would get its seats now. */
+export function findLobby(seeker: LobbySeeker, seats: number, index: LobbyIndex): RunningLobby | undefined {
+  return lobbyOf(findFullest(seeker, seats, index, openQueueOrder(index)));
 }
 
 function lobbyOf(choice: LobbyChoice<RunningLobby>): RunningLobby | undefined {
   return choice.is === 'found' ? choice.lobby : undefined;
 }
-
-type LobbySeeker = Pick<FindRequest, 'version_id' | 'search' | 'player_id' | 'others' | 'ticket'>;
 
 /**
  * The lobby of a find. `perhaps_later`: the round seats in other lobbies the finds that a lobby is reserved for, so it may
@@ -190,19 +192,19 @@ const PERHAPS_LATER = { is: 'perhaps_later' } as const;
 const NONE = { is: 'none' } as const;
 
 function findFullest(
-  request: LobbySeeker,
+  seeker: LobbySeeker,
+  seats: number,
   index: LobbyIndex,
   order: QueueOrder | undefined,
 ): LobbyChoice<RunningLobby> {
-  const { version_id, search } = request;
-  const seats = countSeats(request);
+  const { version_id, search } = seeker;
   const freeFor = (lobby: RunningLobby) => freeSeats(lobby, toGroupSize(seats));
   let lobby: RunningLobby | undefined;
   let has_reassigned = false;
   for (const region of search.regions) {
     for (const game_mode of search.game_modes) {
       for (const candidate of index.fullestFirst({ version_id, game_mode, region }, search.tags, seats)) {
-        const reservation = reservationAgainst(request, candidate, order);
+        const reservation = reservationAgainst(seeker, candidate, order);
         if (reservation === 'reassigned') has_reassigned = true;
         const is_unreserved = reservation === 'none';
         if (is_unreserved && (!lobby || freeFor(candidate) < freeFor(lobby))) lobby = candidate;
