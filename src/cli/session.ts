@@ -35,6 +35,7 @@ export interface Scope {
 
 /** What a command takes if no option names it. */
 interface Defaults {
+  /** May be no address. */
   url: string;
   game: string | undefined;
   namespace: string;
@@ -88,10 +89,9 @@ export class Session {
    * game may also come from the muster.yaml of the current directory, before the profile's.
    */
   static async open(options: SharedOptions, { stopping, given_token }: SessionOptions = {}): Promise<Session> {
+    const url = serviceUrlOf(options);
     const { current, profiles } = readProfiles();
     const profile = profiles[current];
-    const default_url = environment.url ?? profile?.url ?? environment.local_url;
-    const url = parseServiceUrl(options.url ?? default_url);
     // The profile names a game and a namespace of its own service only.
     const own = profile && isSameService(profile.url, url) ? profile : undefined;
     const default_game = environment.game ?? readGameName(process.cwd()) ?? own?.game;
@@ -102,7 +102,7 @@ export class Session {
     return new Session(
       { api: new ApiCaller(url, found?.token, { stopping, login_advice }), token_source: found?.source },
       { ...options, game, namespace: options.namespace ?? default_namespace },
-      { url: default_url, game: default_game, namespace: default_namespace },
+      { url: defaultUrl(), game: default_game, namespace: default_namespace },
     );
   }
 
@@ -117,7 +117,8 @@ export class Session {
 
   /** Returns a command for an advice, with the options that it needs to act on this service as this command does. */
   commandAt(words: string): string {
-    const at_url = parseServiceUrl(this.#defaults.url) === this.api.url ? '' : ` --url ${this.api.url}`;
+    const is_default = withoutLastSlash(this.#defaults.url) === this.api.url;
+    const at_url = is_default ? '' : ` --url ${this.api.url}`;
     const with_token = this.token_source === 'option' ? ' --token -' : '';
     return `muster ${words}${at_url}${with_token}`;
   }
@@ -204,13 +205,28 @@ export async function refusalOf(url: string, token: string): Promise<Failure | u
   }
 }
 
+/** Returns the address of the service that a command acts on. Throws Failure. */
+export function serviceUrlOf({ url }: Pick<SharedOptions, 'url'>): string {
+  return parseServiceUrl(url ?? defaultUrl());
+}
+
+/** Returns the address that the environment or the current profile names, as it is written there. */
+function defaultUrl(): string {
+  const { current, profiles } = readProfiles();
+  return environment.url ?? profiles[current]?.url ?? environment.local_url;
+}
+
 /** Returns the address of a service without its last slash. Throws Failure. */
 export function parseServiceUrl(text: string): string {
   // Without "http://", URL takes the host of "localhost:8080" for a protocol.
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
     throw new Failure(`"${text}" is not an address such as https://play.example.com.`, EXIT.wrong_use);
   }
-  return text.replace(/\/+$/, '');
+  return withoutLastSlash(text);
+}
+
+function withoutLastSlash(url: string): string {
+  return url.replace(/\/+$/, '');
 }
 
 /**

@@ -173,6 +173,13 @@ test('open: prints a link to the namespace, which logs a browser in once', async
   expect([(await logIn()).status, (await logIn()).status]).toEqual([200, 401]);
 }, 300_000);
 
+test('commands: an address in the environment that is wrong does not matter if --url names the service', async () => {
+  const url = muster.config.public_url;
+  const env = { ...developer(), MUSTER_URL: 'localhost:8080', MUSTER_GAME: game.game_id };
+  const unknown = await run(['lobbies', 'show', crypto.randomUUID(), '--url', url], { env });
+  expect([unknown.exit_code, unknown.stderr]).toEqual([4, expect.stringContaining(` --url ${url}`)]);
+}, 300_000);
+
 test('login: reads the token from standard input, and only this user can read its file, under any umask; logout deletes it', async () => {
   const url = muster.config.public_url;
   const wrong = await run(['login', url, '--token', '-'], { stdin: 'no-token\n' });

@@ -301,6 +301,9 @@ test('logout: says that there was no login, and with which token commands go on'
   expect((await run('eighteen', ['logout', '--url', url])).stderr).toBe(`You were not logged in to ${url}.\n`);
   const with_variable = await run('eighteen', ['logout', '--url', url], { env: { MUSTER_TOKEN: 'any' } });
   expect(with_variable.stderr).toContain('Commands here go on with the token of MUSTER_TOKEN.\n');
+  await run('eighteen', ['login', url], { env });
+  const with_broken = await run('eighteen', ['logout', '--url', url], { env: { MUSTER_TOKEN: 'a b' } });
+  expect([with_broken.exit_code, with_broken.stderr]).toEqual([0, expect.stringContaining(`Logged out of ${url}.`)]);
 }, 300_000);
 
 test('profiles: a file that was damaged by hand is named', async () => {

@@ -6,7 +6,7 @@ import { readGivenToken } from '../given-token.ts';
 import { isLocalService, isSameService, readLocalTokens } from '../local-service.ts';
 import { forgetLogins, type LoginGame, storeLogin } from '../logins.ts';
 import { readProfiles, writeProfiles } from '../profiles.ts';
-import { parseServiceUrl, refusalOf, Session, type SharedOptions } from '../session.ts';
+import { parseServiceUrl, refusalOf, Session, type SharedOptions, serviceUrlOf } from '../session.ts';
 
 interface DeviceLink {
   device_link_token: string;
@@ -74,21 +74,22 @@ async function findGameOf(api: ApiCaller): Promise<LoginGame | undefined> {
 }
 
 /** Forgets the logins to a service, and says which other token commands go on with. */
-export async function logout({ token: _, ...options }: SharedOptions): Promise<void> {
-  const { api } = await Session.open(options);
-  const was_logged_in = forgetLogins(api.url);
-  const session = await Session.open(options);
-  session.show({ url: api.url }, ({ say }) => {
-    say(was_logged_in ? `Logged out of ${api.url}.` : `You were not logged in to ${api.url}.`);
-    const other = otherToken(session);
-    if (other !== undefined) say(`Commands here go on with the token of ${other}.`);
-  });
+export function logout(options: SharedOptions): void {
+  const url = serviceUrlOf(options);
+  const was_logged_in = forgetLogins(url);
+  if (options.json) {
+    terminal.json({ url });
+    return;
+  }
+  terminal.say(was_logged_in ? `Logged out of ${url}.` : `You were not logged in to ${url}.`);
+  const other = otherToken(url);
+  if (other !== undefined) terminal.say(`Commands here go on with the token of ${other}.`);
 }
 
 /** Returns where the commands of this folder have a token from without a login; undefined if they have none. */
-function otherToken({ token_source }: Session): string | undefined {
-  if (token_source === 'environment') return 'MUSTER_TOKEN';
-  return token_source === 'data directory' ? readLocalTokens()[0]?.file : undefined;
+function otherToken(url: string): string | undefined {
+  if (environment.token !== undefined) return 'MUSTER_TOKEN';
+  return isLocalService(url) ? readLocalTokens()[0]?.file : undefined;
 }
 
 /** Shows the service and the token's caller, and the current profile if it is of that service. */
