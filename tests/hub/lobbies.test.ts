@@ -87,6 +87,29 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: lobbies', () => {
     await page.getByText(`Lobby ${lobby_id.slice(-12)} has ended.`).waitFor();
   });
 
+  test('the reason why an action failed stays while a filter is typed, and goes with the page', async () => {
+    const game = await makeControlledGame(muster);
+    const { body } = await find(muster, game);
+    const answer = await muster.api.ok('GET', `/cloud/games/${game.game_id}`, { token: game.cloud_token });
+    await using opened = await chromium.open(`/hub/${answer.game.name_id}/prod/lobbies`, game.cloud_token);
+    const { page } = opened;
+    await page.route(`**/lobbies/${body.lobby.lobby_id}*`, (route) =>
+      route.request().method() === 'GET'
+        ? route.continue()
+        : route.fulfill({ status: 400, json: { message: 'It cannot be ended.' } }),
+    );
+    await page.locator(ROW).getByRole('button', { name: 'End' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+    const reason = page.getByText('It cannot be ended.');
+    await reason.waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Id of lobby or server').fill('abc');
+    await page.getByText('No lobby matches these filters.').waitFor();
+    expect(await reason.isVisible()).toBe(true);
+    await page.getByRole('link', { name: 'Versions' }).click();
+    await reason.waitFor({ state: 'detached' });
+  });
+
   test('filters are in the address, so they can be shared', async () => {
     const { lobby_id } = await seatOf(find(muster, game, { game_modes: ['duel'] }));
     await using opened = await chromium.open(`${path}?mode=duel`, game.cloud_token);

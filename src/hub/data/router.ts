@@ -21,7 +21,9 @@ export const PEOPLE = '~people';
 
 const address = signal(new URL(location.href));
 
-export const hub_path = computed<HubPath>(() => readPath(address.value.pathname));
+/** A text, so that a change of the filters is no change of the page. */
+const path = computed(() => address.value.pathname);
+export const hub_path = computed<HubPath>(() => readPath(path.value));
 /** The filters of the page. */
 export const search = computed(() => address.value.searchParams);
 
