@@ -169,6 +169,18 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: settings', () => {
     const number = (await own.getByText('#').textContent()) ?? '';
     expect(number).toMatch(/^#\d+$/);
     expect(await members.getByRole('button', { name: 'Remove' }).count()).toBe(0);
+    // An attempt without its link makes no invitation.
+    let invitations = 0;
+    as_member.page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().endsWith('/invites')) invitations += 1;
+    });
+    await as_member.page.route('**/cloud/bootstrap', (route) =>
+      route.fulfill({ status: 400, json: { message: 'The address is not known.' } }),
+    );
+    await members.getByRole('button', { name: 'Invite someone' }).click();
+    await as_member.page.getByText('The address is not known.').waitFor();
+    expect(invitations).toBe(0);
+    await as_member.page.unroute('**/cloud/bootstrap');
     // The page may be open at another address of the service than the public one, to which links for other people lead.
     const public_url = 'https://muster.example';
     await as_member.page.route('**/cloud/bootstrap', async (route) => {

@@ -11,13 +11,16 @@ const PROFILE = '/identity/identities/self/profile';
 /** Before the public token by which someone without a token becomes a new person. It reaches no log of a server. */
 export const NEW_PERSON = '#new=';
 
-/** Returns the link of an invitation. With the public token of a game, it also leads people in who have no token yet. */
-export async function linkOfInvitation(code: string, group_id: string): Promise<string> {
+/**
+ * Prepares the links of invitations to a group, before one is made. Returns the function that makes one of a code. With the
+ * public token of a game, it also leads people in who have no token yet.
+ */
+export async function prepareInvitationLinks(group_id: string): Promise<(code: string) => string> {
   // Where this page is open may lead to nothing elsewhere. Not `get`, which repeats until it is answered.
   const { origins } = await callApi<Answer<typeof BOOTSTRAP, 'get'>>('GET', BOOTSTRAP);
   const public_token = await publicTokenOf(group_id);
   const ending = public_token === undefined ? '' : `${NEW_PERSON}${public_token}`;
-  return `${origins.hub}${hrefOf({}, { invite: code })}${ending}`;
+  return (code) => `${origins.hub}${hrefOf({}, { invite: code })}${ending}`;
 }
 
 /** Returns a public token of a game of the group; undefined if the group has none. */

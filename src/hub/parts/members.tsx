@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import { useAction } from '../data/actions.ts';
 import { type Answer, post } from '../data/api.ts';
 import { bearer } from '../data/bearer.ts';
-import { linkOfInvitation, NEW_PERSON } from '../data/invitations.ts';
+import { NEW_PERSON, prepareInvitationLinks } from '../data/invitations.ts';
 import { Confirm } from './confirm.tsx';
 import { Copyable } from './copyable.tsx';
 
@@ -29,8 +29,9 @@ export function Members({ group }: { group: Group }) {
   const own_id = bearer.value?.is === 'person' ? bearer.value.identity_id : undefined;
   const invite = () =>
     act(undefined, async () => {
+      const linkOf = await prepareInvitationLinks(group_id);
       const { code } = await post(INVITES, { group_id }, { use_count: 1, ttl: INVITED_FOR_MS });
-      link.value = await linkOfInvitation(code, group_id);
+      link.value = linkOf(code);
     });
   const member_ids = members.map(({ identity }) => identity.identity_id).join(' ');
   useEffect(() => {
