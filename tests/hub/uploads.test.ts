@@ -202,13 +202,14 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
       await first_stored.promise;
       return await route.fulfill({ status: 400, body: '{"message":"broken"}' });
     });
-    const upload = async () => {
+    const upload = async (name: string) => {
       await page.getByLabel('File of a game server').setInputFiles(file);
       const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Name').fill(name);
       await dialog.getByLabel('Command').fill('./server.sh');
       await dialog.getByRole('button', { name: 'Upload', exact: true }).click();
     };
-    await upload();
+    await upload('begun');
     await page.getByText('was not uploaded: broken').waitFor();
     const unfinished = (await builds()).find(({ complete }) => !complete);
     expect(unfinished).toBeDefined();
@@ -216,8 +217,9 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: uploads', () => {
     sent.length = 0;
     // In another namespace, which the upload was not begun for.
     await page.goto(new URL(path.replace('/prod/', '/staging/'), page.url()).href);
-    await upload();
-    await page.getByText('is uploaded.').waitFor();
+    await upload('renamed');
+    // It keeps the name that it was begun with.
+    await page.getByText('begun is uploaded.').waitFor();
     expect(sent.length).toBeLessThan(3);
     const finished = (await builds()).find(({ build_id }) => build_id === unfinished?.build_id);
     expect(finished?.complete).toBe(true);

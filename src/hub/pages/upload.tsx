@@ -307,7 +307,7 @@ function UploadStep({ request, progress, onChange }: UploadProgressProps) {
           <span class="good">
             {progress.was_known
               ? `The service has this content already, as build ${shortId(progress.build_id)}.`
-              : `${name} is uploaded.`}
+              : `${progress.name} is uploaded.`}
           </span>
           <NewVersion build_id={progress.build_id} />
         </>

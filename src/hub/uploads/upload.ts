@@ -24,7 +24,8 @@ const PENDING = ['UPLOAD_BUSY', 'API_REQUEST_TIMEOUT'];
 export type Progress =
   | { is: 'packing' | 'reading' | 'sending'; done: number; total: number }
   | { is: 'checking' }
-  | { is: 'done'; build_id: string; was_known: boolean }
+  // An upload that goes on keeps the name that it was begun with.
+  | { is: 'done'; build_id: string; name: string; was_known: boolean }
   | { is: 'failed'; message: string };
 
 /** A game server to upload, and how it is run. */
@@ -91,7 +92,7 @@ async function upload(request: UploadRequest, { show, until }: Upload): Promise<
   until.throwIfAborted();
   const known = digest === undefined ? undefined : await findKnown(environment.game_id, digest, until);
   until.throwIfAborted();
-  const { build_id, upload_id, parts } = known ?? (await prepare(request, content, digest));
+  const { build_id, name, upload_id, parts } = known ?? (await prepare(request, content, digest));
   const was_known = known?.is_complete === true;
   if (!was_known) {
     const missing = parts.reduce((sum, { content_length }) => sum + content_length, 0);
@@ -107,7 +108,7 @@ async function upload(request: UploadRequest, { show, until }: Upload): Promise<
       pause: (duration_ms) => pause(duration_ms, until),
     });
   }
-  show({ is: 'done', build_id, was_known });
+  show({ is: 'done', build_id, name, was_known });
 }
 
 async function packContent({ plan, command }: UploadRequest, { show, until }: Upload): Promise<Blob> {
@@ -155,6 +156,7 @@ async function digestOf(
 
 interface Prepared {
   build_id: string;
+  name: string;
   /** Undefined for an upload that this page began. */
   upload_id?: string;
   /** What is missing. */
@@ -171,10 +173,10 @@ async function findKnown(
   const same = builds.filter(({ tags }) => tags[CONTENT_TAG] === digest);
   const known = same.find(({ complete }) => complete) ?? same[0];
   if (!known) return undefined;
-  const { build_id, upload_id, complete: is_complete } = known;
-  if (is_complete) return { build_id, parts: [], is_complete };
+  const { build_id, display_name: name, upload_id, complete: is_complete } = known;
+  if (is_complete) return { build_id, name, parts: [], is_complete };
   const { presigned_requests: parts } = await get(MISSING, { game_id, upload_id }, {}, until);
-  return { build_id, upload_id, parts, is_complete };
+  return { build_id, name, upload_id, parts, is_complete };
 }
 
 async function prepare(
@@ -194,5 +196,5 @@ async function prepare(
   if (digest !== undefined) {
     await patch(TAGS, { ...environment, build_id }, { tags: { [CONTENT_TAG]: digest } });
   }
-  return { build_id, parts };
+  return { build_id, name, parts };
 }
