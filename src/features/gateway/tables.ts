@@ -41,7 +41,10 @@ export const gatewayTraffic = pgTable(
   ],
 );
 
-/** The last batch of counts that each machine has added to `gatewayTraffic`. Batches are numbered, so each is added once. */
+/**
+ * The last batch of counts that each machine has added to `gatewayTraffic`. A process numbers its batches from a start that
+ * no other process has, so each is added once.
+ */
 export const gatewayBatches = pgTable('gateway_batches', {
   node_id: uuid()
     .primaryKey()

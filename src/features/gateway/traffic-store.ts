@@ -1,6 +1,6 @@
-import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
+import { randomInt } from 'node:crypto';
+import { and, eq, getTableColumns, gt, gte, lt, or, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
-import { assert } from '../../platform/errors.ts';
 import { isUp } from '../machines/machines.ts';
 import { gatewayBatches, gatewayTraffic, type TrafficCounts } from './tables.ts';
 
@@ -9,12 +9,12 @@ const SUMS = ['requests', 'sockets', 'connections', 'open', 'received_bytes', 's
 
 /** What a machine has counted, by server. */
 export interface Batch {
-  /** Higher than those of the machine's earlier batches. */
+  /** One more than that of the process's batch before. */
   number: number;
   counted: ReadonlyMap<string, TrafficCounts>;
 }
 
-/** Adds a batch to the sums of a machine. A batch that is not later than the machine's last one adds nothing. */
+/** Adds a batch to the sums of a machine. One that does not follow the machine's last batch adds nothing. */
 export async function addTraffic(queries: Queries, node_id: string, { number, counted }: Batch): Promise<void> {
   const rows = [...counted].map(([server_id, counts]) => ({ server_id, ...counts }));
   const added = SUMS.map((name) => {
@@ -23,8 +23,8 @@ export async function addTraffic(queries: Queries, node_id: string, { number, co
   });
   await queries.execute(sql`
     with begun as (
-      insert into ${gatewayBatches} (node_id, batch) values (${node_id}::uuid, ${number}::bigint)
-      on conflict (node_id) do update set batch = excluded.batch where ${gatewayBatches}.batch < excluded.batch
+      update ${gatewayBatches} set batch = ${number}::bigint
+      where node_id = ${node_id}::uuid and batch = ${number}::bigint - 1
       returning batch
     )
     insert into ${gatewayTraffic}
@@ -43,18 +43,26 @@ export async function addTraffic(queries: Queries, node_id: string, { number, co
       )`);
 }
 
+/** The batches of one process; more than it ever stores. */
+const BATCHES_MAX = 2 ** 26;
+
+/** Returns the number before the first batch of a process. No other process of a machine has these numbers. */
+export const randomStart = (): number => randomInt(2 ** 26) * BATCHES_MAX;
+
 /**
- * Records that a process begins to count for a machine: batches of earlier ones add nothing any more. Returns a number below
- * those of its batches.
+ * Records that a process begins to count for a machine: batches of earlier ones add nothing any more, also of one that still
+ * runs. Changes nothing if the process has begun already.
  */
-export async function beginBatches(queries: Queries, node_id: string): Promise<number> {
-  const [row] = await queries
+export async function beginBatches(queries: Queries, node_id: string, start: number): Promise<void> {
+  const { batch } = gatewayBatches;
+  await queries
     .insert(gatewayBatches)
-    .values({ node_id, batch: 1 })
-    .onConflictDoUpdate({ target: gatewayBatches.node_id, set: { batch: sql`${gatewayBatches.batch} + 1` } })
-    .returning();
-  assert(row, 'an upsert returns its row');
-  return row.batch;
+    .values({ node_id, batch: start })
+    .onConflictDoUpdate({
+      target: gatewayBatches.node_id,
+      set: { batch: start },
+      setWhere: or(lt(batch, start), gte(batch, start + BATCHES_MAX)),
+    });
 }
 
 /** Records that a machine has no open connections. */

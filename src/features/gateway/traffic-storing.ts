@@ -5,7 +5,7 @@ import { shareRuns } from '../../platform/runs.ts';
 import type { TrafficCounts } from './tables.ts';
 import type { Traffic } from './traffic.ts';
 import { addCounts, noTraffic } from './traffic-counts.ts';
-import { addTraffic, type Batch, beginBatches, clearOpen, selectTraffic } from './traffic-store.ts';
+import { addTraffic, type Batch, beginBatches, clearOpen, randomStart, selectTraffic } from './traffic-store.ts';
 
 const EVERY_MS = 5_000;
 
@@ -22,6 +22,7 @@ export type GatewayTraffic = ReturnType<typeof createTrafficStoring>;
 /** Creates the store of servers' traffic, and the loop that adds the counts of this process to it. */
 export function createTrafficStoring({ database, events, traffic, node_id }: TrafficStoringDependencies) {
   const { queries } = database;
+  const start = randomStart();
   /** The number of the last batch that was stored; undefined until this process has begun to store. */
   let last_number: number | undefined;
   /** The batch of which it is not known that it was stored. It is repeated as it is, because it may have been. */
@@ -36,9 +37,9 @@ export function createTrafficStoring({ database, events, traffic, node_id }: Tra
 
   /** Begins to store. The open connections of an earlier process have ended. */
   async function begin(): Promise<number> {
-    const number = await beginBatches(queries, node_id);
+    await beginBatches(queries, node_id, start);
     await clearOpen(queries, node_id);
-    return number;
+    return start;
   }
 
   async function storeBatch(batch: Batch): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
 import { createTraffic } from '../../../src/features/gateway/traffic.ts';
 import { answerClassOf, answeredWithin, noTraffic } from '../../../src/features/gateway/traffic-counts.ts';
-import { addTraffic } from '../../../src/features/gateway/traffic-store.ts';
+import { addTraffic, beginBatches } from '../../../src/features/gateway/traffic-store.ts';
 import { createTrafficStoring } from '../../../src/features/gateway/traffic-storing.ts';
 import type { Database } from '../../../src/platform/database/database.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
@@ -113,6 +113,20 @@ describe('gateway: the counts of a machine', () => {
     expect(await countOpen()).toBe(0);
   }, 300_000);
 
+  test('are those of the process that began last, also while an earlier one goes on', async () => {
+    const { start, read } = await openMachine();
+    const replaced = start();
+    await replaced.store();
+    const later = start();
+    await later.store();
+    for (const { client, store } of [replaced, replaced, replaced, later, later]) {
+      client.countReceived(client === later.client ? 1_000 : 1);
+      client.countOpened('sockets');
+      await store();
+    }
+    expect(await read()).toMatchObject({ open: 2, sockets: 2, received_bytes: 2_000 });
+  }, 300_000);
+
   test('are added once if the answer of the database was lost', async () => {
     let is_cut = false;
     const queries = new Proxy(muster.database.queries, {
@@ -142,6 +156,7 @@ describe('gateway: the counts of a machine', () => {
   test('are added once if the first attempt is committed while the second one waits', async () => {
     const { server_id, node_id, read } = await openMachine();
     const { database } = muster;
+    await beginBatches(database.queries, node_id, 0);
     const batch = { number: 1, counted: new Map([[server_id, { ...noTraffic(), requests: 7 }]]) };
     const { repeating } = await database.transact(async (tx) => {
       await addTraffic(tx, node_id, batch);
