@@ -93,7 +93,9 @@ describe('the house is tidy', () => {
 
   test('inside a feature: feature → routes → public API → store → tables; rules import none of these', () => {
     const within = local.filter(({ from, to }) => featureOf(from) !== undefined && featureOf(from) === featureOf(to));
-    expect(within.filter(({ from, to }) => !mayUseRole(from, to))).toEqual([]);
+    // The shapes of answers are made from rows, whose types stores declare.
+    const isOfRowTypes = (one: Import) => /^(.*-)?wire$/.test(roleOf(one.from)) && isOfTypesOnly(one);
+    expect(within.filter((one) => !mayUseRole(one.from, one.to) && !isOfRowTypes(one))).toEqual([]);
   });
 
   test('a feature imports only public APIs and shapes of others, and tables may reference tables', () => {
@@ -355,7 +357,7 @@ function mayUseRole(from: string, to: string): boolean {
   const [user, used] = [roleOf(from), roleOf(to)];
   if (used === 'feature') return false;
   if (used.endsWith('routes')) return user === 'feature';
-  const kind = ['store', 'routes'].find((role) => user.endsWith(`-${role}`)) ?? user;
+  const kind = ['store', 'routes', 'wire', 'rules'].find((role) => user.endsWith(`-${role}`)) ?? user;
   return !NEVER[kind]?.test(used);
 }
 
@@ -406,6 +408,15 @@ function importsOf(path: string): Import[] {
     to: fileName.startsWith('.') ? relative(ROOT, join(ROOT, dirname(path), fileName)) : fileName,
     specifier: fileName,
   }));
+}
+
+/** Returns whether a file imports only types from another one. */
+function isOfTypesOnly({ from, specifier }: Import): boolean {
+  const statement = new RegExp(`import (type )?\\{([^}]*)\\} from '${specifier.replaceAll('.', '\\.')}'`).exec(
+    read(from),
+  );
+  const names = statement?.[2]?.split(',').map((name) => name.trim()) ?? [];
+  return statement?.[1] !== undefined || names.every((name) => name === '' || name.startsWith('type '));
 }
 
 /** Returns the names of the loops that a file starts, each given as a text or by the constant LOOP. */

@@ -1,10 +1,7 @@
 import { and, asc, desc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Queries } from '../../platform/database/database.ts';
 import { isAnyOf } from '../../platform/database/lists.ts';
-import { type ServerRow, servers } from './tables.ts';
-
-export const STATUSES = ['starting', 'running', 'ending', 'ended'] as const;
-export type Status = (typeof STATUSES)[number];
+import { type ServerRow, type Status, servers } from './tables.ts';
 
 /** The part of an environment's list of servers that a watcher sees. */
 export interface Window {

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { oneOf, Timestamp, Uuid } from '../../platform/http/shapes.ts';
-import { type ListedServer, STATUSES, type Status, type Window } from './rows-store.ts';
+import type { ListedServer, Window } from './rows-store.ts';
+import { STATUSES, type Status } from './tables.ts';
 
 const FROM_MAX = 100_000;
 const COUNT_MAX = 200;

@@ -20,6 +20,10 @@ import { namespaces } from '../namespaces/tables.ts';
 
 const bytes = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 
+/** The states of a server in lists. */
+export const STATUSES = ['starting', 'running', 'ending', 'ended'] as const;
+export type Status = (typeof STATUSES)[number];
+
 /** A port of a server. Its routing is `host` (a port or range of the machine) or `game_guard` (through the gateway). */
 export interface ServerPort {
   protocol: PortProtocol;
