@@ -163,6 +163,7 @@ describe('kubernetes: a pod as its developer reads it', () => {
     });
     expect(observePod(podWith({ ...running, conditions: ready('False') }, { is_deleted: true }))).toEqual({
       is: 'unreachable',
+      lost_at: SINCE,
     });
   });
 });

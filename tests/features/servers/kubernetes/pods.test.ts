@@ -266,9 +266,9 @@ test('kubernetes: a server is not given up before the cluster has answered once,
 });
 
 test('kubernetes: how long a node has been lost is measured by this process, whatever the clock of the cluster says', async () => {
-  const isReady = (status: 'True' | 'False') => ({
+  const isReady = (status: 'True' | 'False', lastTransitionTime = '2026-01-02T03:04:05Z') => ({
     containerStatuses: [{ name: 'server', state: { running: {} } }],
-    conditions: [{ type: 'Ready', status, lastTransitionTime: '2026-01-02T03:04:05Z' }],
+    conditions: [{ type: 'Ready', status, lastTransitionTime }],
   });
   const pod = { metadata: { name: 'muster-1', uid: '1', resourceVersion: '1' }, spec: { nodeName: 'node1' } };
   let status = isReady('False');
@@ -287,6 +287,10 @@ test('kubernetes: how long a node has been lost is measured by this process, wha
     expect(await observeAt(7_000)).toMatchObject({ is: 'running' });
     status = isReady('False');
     expect(await observeAt(8_000)).toEqual({ is: 'unreachable', for_ms: 0 });
+    // It was back while nothing observed it, and is lost again.
+    status = isReady('False', '2026-01-02T03:09:00Z');
+    expect(await observeAt(300_000)).toEqual({ is: 'unreachable', for_ms: 0 });
+    expect(await observeAt(301_000)).toEqual({ is: 'unreachable', for_ms: 1_000 });
   } finally {
     now.mockRestore();
   }

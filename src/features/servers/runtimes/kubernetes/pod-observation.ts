@@ -10,7 +10,8 @@ export type PodObservation =
    */
   | { is: 'pending'; reason: string; needs_operator: boolean; is_pull?: true }
   | { is: 'running' }
-  | { is: 'unreachable' }
+  /** `lost_at`: when, by the clock of the cluster. It tells one loss from another, and is compared with no other clock. */
+  | { is: 'unreachable'; lost_at: string }
   | ({ is: 'ended'; exit_code: number | null; exit_signal: string | null } & EndCause);
 
 /** Why a pod ended, if it did not end by itself. */
@@ -95,7 +96,8 @@ export function observePod(pod: Pod): PodObservation {
     return { is: 'ended', exit_code: null, exit_signal: null, ...cause };
   }
   if (state?.running) {
-    return isNodeLost(pod) ? { is: 'unreachable' } : { is: 'running' };
+    const lost_at = findLossOfNode(pod);
+    return lost_at === undefined ? { is: 'running' } : { is: 'unreachable', lost_at };
   }
   return observePending(pod, state);
 }
@@ -177,8 +179,12 @@ function stateOf(statuses: NonNullable<Pod['status']>['containerStatuses'], name
   return statuses?.find((one) => one.name === name)?.state;
 }
 
-/** The cluster marks the pods of a silent node as not ready, and gives no reason. Kubelets give one. */
-function isNodeLost({ status }: Pod): boolean {
+/**
+ * Returns when the cluster lost the node of a pod; undefined if it has it. The cluster marks the pods of a silent node as not
+ * ready, and gives no reason. Kubelets give one.
+ */
+function findLossOfNode({ status }: Pod): string | undefined {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  return ready?.status === 'False' && ready.reason === undefined;
+  const is_lost = ready?.status === 'False' && ready.reason === undefined;
+  return is_lost ? (ready.lastTransitionTime ?? '') : undefined;
 }

@@ -13,6 +13,7 @@ const Condition = Type.Object({
   status: Type.String(),
   reason: Text,
   message: Text,
+  lastTransitionTime: Type.Optional(Type.Union([Type.String(), Type.Null()])),
 });
 
 /** The parts of a pod that Muster reads. */

@@ -37,8 +37,11 @@ export class PodStates {
   readonly #pending_since = new Map<string, number>();
   /** Since when servers are pending for a reason that their operator must change. */
   readonly #needs_operator_since = new Map<string, number>();
-  /** Since when the nodes of servers are lost. The cluster says so too, but by a clock of its own. */
-  readonly #node_lost_since = new Map<string, number>();
+  /**
+   * The losses of the nodes of servers, with the time of `performance.now()` when each was first observed. The cluster
+   * says when a loss began by a clock of its own.
+   */
+  readonly #losses = new Map<string, { lost_at: string; since: number }>();
 
   constructor(private readonly options: StatesOptions) {}
 
@@ -54,7 +57,7 @@ export class PodStates {
   forget(server_id: string): void {
     this.#ends.delete(server_id);
     this.#forgetPending(server_id);
-    this.#node_lost_since.delete(server_id);
+    this.#losses.delete(server_id);
   }
 
   #forgetPending(server_id: string): void {
@@ -82,8 +85,8 @@ export class PodStates {
     if (seen.is === 'pending') return this.#judgePending(server_id, seen);
     this.#forgetPending(server_id);
     // A pod that is connected is there, whatever the cluster reports about its node.
-    if (seen.is === 'unreachable' && connection === undefined) return this.#measureLoss(server_id);
-    this.#node_lost_since.delete(server_id);
+    if (seen.is === 'unreachable' && connection === undefined) return this.#measureLoss(server_id, seen);
+    this.#losses.delete(server_id);
     return seen.is === 'ended' ? seen : await this.#describeRunning(server_id, pod);
   }
 
@@ -119,10 +122,12 @@ export class PodStates {
     return { is: 'pending', identity: identityOf(server_id), reason };
   }
 
-  #measureLoss(server_id: string): Observation {
+  #measureLoss(server_id: string, { lost_at }: Extract<PodObservation, { is: 'unreachable' }>): Observation {
     const now = performance.now();
-    const since = this.#node_lost_since.get(server_id) ?? now;
-    this.#node_lost_since.set(server_id, since);
+    const known = this.#losses.get(server_id);
+    // While nothing was observed, the node may have been back.
+    const since = known?.lost_at === lost_at ? known.since : now;
+    this.#losses.set(server_id, { lost_at, since });
     return { is: 'unreachable', for_ms: now - since };
   }
 
