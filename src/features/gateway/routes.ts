@@ -41,9 +41,10 @@ export function gatewayRoutes({ servers, traffic }: Dependencies) {
       },
       async ({ params: { game_id, environment_id, server_id } }) => {
         const server = await servers.get({ game_id, namespace_id: environment_id }, server_id);
-        const { answers, ...counts } = await traffic.read(server.server_id);
+        const { answers, open, ...counts } = await traffic.read(server.server_id);
         const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => answeredWithin(answers, share));
-        return { ...counts, answer_ms: { ...(p50 !== undefined && { p50, p95, p99 }) } };
+        // A failover of the database may lose that connections have opened.
+        return { open: Math.max(open, 0), ...counts, answer_ms: { ...(p50 !== undefined && { p50, p95, p99 }) } };
       },
     ),
   ];

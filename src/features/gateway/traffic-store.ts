@@ -14,7 +14,10 @@ export interface Batch {
   counted: ReadonlyMap<string, TrafficCounts>;
 }
 
-/** Adds a batch to the sums of a machine. One that does not follow the machine's last batch adds nothing. */
+/**
+ * Adds a batch to the sums of a machine. One that is not later than the last one of its process, or whose process was
+ * replaced, adds nothing.
+ */
 export async function addTraffic(queries: Queries, node_id: string, { number, counted }: Batch): Promise<void> {
   const rows = [...counted].map(([server_id, counts]) => ({ server_id, ...counts }));
   const added = SUMS.map((name) => {
@@ -24,7 +27,7 @@ export async function addTraffic(queries: Queries, node_id: string, { number, co
   await queries.execute(sql`
     with begun as (
       update ${gatewayBatches} set batch = ${number}::bigint
-      where node_id = ${node_id}::uuid and batch = ${number}::bigint - 1
+      where node_id = ${node_id}::uuid and batch < ${number}::bigint and batch >= ${startOf(number)}::bigint
       returning batch
     )
     insert into ${gatewayTraffic}
@@ -48,6 +51,9 @@ const BATCHES_MAX = 2 ** 26;
 
 /** Returns the number before the first batch of a process. No other process of a machine has these numbers. */
 export const randomStart = (): number => randomInt(2 ** 26) * BATCHES_MAX;
+
+/** Returns the start of the process that has a number. */
+const startOf = (number: number): number => number - (number % BATCHES_MAX);
 
 /**
  * Records that a process begins to count for a machine: batches of earlier ones add nothing any more, also of one that still

@@ -35,20 +35,18 @@ interface IdleLobby extends PossiblyPreparing {
 /**
  * Returns the empty lobbies beyond those that their game mode keeps in their region: first those that are not ready, because
  * players would wait for them. As many closed ones are kept as open or preparing ones: closing a lobby does not end it,
- * and a closed one does not take the place of one for finds.
+ * and a closed one does not take the place of one for finds. So none is kept while the namespace has its maximum of lobbies.
  */
 export function surplusLobbies<Lobby extends IdleLobby>(
   longest_empty_first: Lobby[],
-  now: Date,
+  { now, has_room }: { now: Date; has_room: boolean },
   idleMax: (pool: { game_mode: string; region: string }) => number,
 ): Lobby[] {
-  const groups = Map.groupBy(longest_empty_first, (lobby) => {
-    const is_for_finds = !lobby.is_closed || isPreparing(lobby, now);
-    return `${lobby.game_mode} ${lobby.region} ${is_for_finds}`;
-  });
+  const isForFinds = (lobby: Lobby) => !lobby.is_closed || isPreparing(lobby, now);
+  const groups = Map.groupBy(longest_empty_first, (lobby) => `${lobby.game_mode} ${lobby.region} ${isForFinds(lobby)}`);
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
-    const kept = first ? idleMax(first) : 0;
+    const kept = first && (has_room || isForFinds(first)) ? idleMax(first) : 0;
     const unready_first = group.toSorted(
       (one, other) => Number(one.ready_ts !== null) - Number(other.ready_ts !== null),
     );

@@ -234,6 +234,15 @@ export async function stopLobby(
   return row;
 }
 
+/** Returns how many lobbies of a namespace run. */
+export async function countLobbies(queries: Queries, namespace_id: string): Promise<number> {
+  const [row] = await queries
+    .select({ lobby_count: lobbyCounts.lobby_count })
+    .from(lobbyCounts)
+    .where(eq(lobbyCounts.namespace_id, namespace_id));
+  return row?.lobby_count ?? 0;
+}
+
 /** Returns whether any lobby runs, in any namespace. */
 export async function hasRunning(queries: Queries): Promise<boolean> {
   const rows = await queries

@@ -65,20 +65,26 @@ export function createVerification(dependencies: VerificationDependencies) {
       body: withoutSecrets(payload),
       duration_ms: measure(),
     });
+    const out_of_time = new AbortController();
+    const timer = setTimeout(() => out_of_time.abort(), time_left_ms);
     try {
       const { status } = await outbound.post(url, {
         headers,
         body,
-        timeout_ms: Math.ceil(Math.min(verification_timeout_ms, time_left_ms)),
+        timeout_ms: verification_timeout_ms,
         answer_bytes_max: 0,
-        signal,
+        signal: AbortSignal.any([signal, out_of_time.signal]),
         // A game with slow servers must not delay the others, however many namespaces it has.
         account: `game ${game_id}`,
       });
       return { is_accepted: status >= 200 && status <= 299, status, exchange: { ...toExchange(), status } };
     } catch (error) {
-      if (error instanceof OutboundFailure) return { is_accepted: false, failure: error.kind, exchange: toExchange() };
-      throw error;
+      if (!(error instanceof OutboundFailure)) throw error;
+      // Too late for the player, but the server may be well.
+      const is_late = error.kind === 'cancelled' && out_of_time.signal.aborted && !signal.aborted;
+      return { is_accepted: false, failure: is_late ? 'timeout' : error.kind, exchange: toExchange() };
+    } finally {
+      clearTimeout(timer);
     }
   }
 

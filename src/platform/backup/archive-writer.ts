@@ -165,11 +165,18 @@ function lockUnfinished(path: string): UnfinishedFile {
 
 /** Creates the unfinished file, or opens the one that is there. A new one is this writer's, whatever owner a mount shows. */
 function openUnfinished(path: string): { descriptor: number; is_new: boolean } {
-  try {
-    return { descriptor: openSync(path, NEW, 0o600), is_new: true };
-  } catch (cause) {
-    if (systemCodeOf(cause) !== 'EEXIST') throw cause;
-    return { descriptor: openSync(path, LEFT), is_new: false };
+  for (;;) {
+    try {
+      return { descriptor: openSync(path, NEW, 0o600), is_new: true };
+    } catch (cause) {
+      if (systemCodeOf(cause) !== 'EEXIST') throw cause;
+    }
+    try {
+      return { descriptor: openSync(path, LEFT), is_new: false };
+    } catch (cause) {
+      // Another backup may have finished it just now.
+      if (systemCodeOf(cause) !== 'ENOENT') throw cause;
+    }
   }
 }
 

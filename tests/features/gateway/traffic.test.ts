@@ -173,6 +173,16 @@ describe('gateway: the counts of a machine', () => {
     expect(await read()).toMatchObject({ requests: 7 });
   }, 300_000);
 
+  test('are added after the database lost the batch before, as by a failover', async () => {
+    const { server_id, node_id, read } = await openMachine();
+    const { queries } = muster.database;
+    await beginBatches(queries, node_id, 0);
+    const counted = new Map([[server_id, { ...noTraffic(), requests: 7 }]]);
+    await addTraffic(queries, node_id, { number: 2, counted });
+    await addTraffic(queries, node_id, { number: 1, counted });
+    expect(await read()).toMatchObject({ requests: 7 });
+  });
+
   test('of a process that was killed have no open connections once the next one counts', async () => {
     const { read, start } = await openMachine();
     const [killed, next] = [start(), start()];

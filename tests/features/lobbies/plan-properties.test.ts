@@ -153,7 +153,7 @@ describe('plan: for any requests and lobbies', () => {
     );
   });
 
-  test('each pool keeps as many open and closed empty lobbies as it may: ready ones, then those that became empty last', () => {
+  test('each pool keeps as many open and closed empty lobbies as it may: ready ones, then those that became empty last; without room for others, no closed ones', () => {
     const empty = fc.record({
       game_mode: fc.constantFrom(...NAMES),
       region: fc.constantFrom(...NAMES),
@@ -164,14 +164,15 @@ describe('plan: for any requests and lobbies', () => {
       closed_ts: fc.constant(null),
     });
     fc.assert(
-      fc.property(fc.array(empty), fc.nat(3), fc.nat(3), (lobbies, red_max, blue_max) => {
+      fc.property(fc.array(empty), fc.nat(3), fc.nat(3), fc.boolean(), (lobbies, red_max, blue_max, has_room) => {
         const maxOf = ({ game_mode }: { game_mode: string }) => (game_mode === 'red' ? red_max : blue_max);
-        const surplus = new Set(surplusLobbies(lobbies, new Date(2), maxOf));
+        const surplus = new Set(surplusLobbies(lobbies, { now: new Date(2), has_room }, maxOf));
         for (const lobby of lobbies) {
           const nameOf = ({ game_mode, region, is_closed }: typeof lobby) => `${game_mode} ${region} ${is_closed}`;
           const alike = lobbies.filter((one) => nameOf(one) === nameOf(lobby));
           const best_last = [...alike.filter(({ ready_ts }) => !ready_ts), ...alike.filter(({ ready_ts }) => ready_ts)];
-          const kept = best_last.slice(Math.max(0, alike.length - maxOf(lobby)));
+          const max = lobby.is_closed && !has_room ? 0 : maxOf(lobby);
+          const kept = best_last.slice(Math.max(0, alike.length - max));
           expect(surplus.has(lobby)).toBe(!kept.includes(lobby));
         }
       }),

@@ -212,6 +212,17 @@ describe('a warm lobby that is closed', () => {
     await waitForIdle(game, 1);
   });
 
+  test('ends if the namespace has its maximum of lobbies, so that finds get another one', async () => {
+    const game = await makeControlledGame(opened, { game_modes: { default: warmHere(0, 1) } });
+    await setLimits(opened.api, { ...game, token: game.cloud_token }, { lobby_count_max: 1 });
+    const { lobby, player } = await find(game);
+    const game_server = await connectGameServer(opened, game, lobby.lobby_id);
+    await game_server.setClosed(true);
+    await game_server.disconnected(player.token);
+    await waitFor(async () => (await idleOf(game)).length === 0, 'the closed lobby to end');
+    expect((await find(game)).lobby.lobby_id).not.toBe(lobby.lobby_id);
+  });
+
   test('ends if its game mode keeps no more closed ones', async () => {
     const game = await makeControlledGame(opened, { game_modes: { default: warmHere(1) } });
     const closed: string[] = [];

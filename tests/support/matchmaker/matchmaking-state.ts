@@ -223,16 +223,17 @@ export abstract class MatchmakingState {
 
   /**
    * Ends empty lobbies beyond those that their game mode keeps, apart from as many closed ones: first those that are not
-   * ready, then the longest empty.
+   * ready, then the longest empty. While there is no room for another lobby, no closed one is kept.
    */
   protected endSurplus(hasEnded: (lobby_id: string) => boolean): void {
     const rank = (one: LobbyState) => (one.idle_since_ms ?? 0) - (hasEnded(one.lobby_id) ? 0.5 : 0);
-    const pools = Map.groupBy(this.idleLobbies(), (one) => {
-      const { game_mode, region } = one;
-      return `${game_mode} ${region} ${isOpenOrPreparing(one, this.now_ms)}`;
-    });
+    const has_room = this.running_count < this.limits.lobby_count_max;
+    const isForFinds = (one: LobbyState) => isOpenOrPreparing(one, this.now_ms);
+    const pools = Map.groupBy(this.idleLobbies(), (one) => `${one.game_mode} ${one.region} ${isForFinds(one)}`);
     for (const pool of pools.values()) {
-      const surplus = pool.length - this.idleMaxOf(pool[0]?.game_mode ?? '');
+      const [first] = pool;
+      const kept = first && (has_room || isForFinds(first)) ? this.idleMaxOf(first.game_mode) : 0;
+      const surplus = pool.length - kept;
       const in_order = pool.toSorted(
         (one, other) => Number(one.is_ready) - Number(other.is_ready) || rank(one) - rank(other),
       );

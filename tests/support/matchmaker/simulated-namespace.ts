@@ -165,7 +165,8 @@ export class SimulatedNamespace extends MatchmakingState {
       const ready_ts = is_ready ? create_ts : null;
       return { lobby_id, game_mode, region, is_closed, create_ts, ready_ts, idle_ts, closed_ts };
     });
-    const surplus = surplusLobbies(known, new Date(this.now_ms), () => IDLE_MAX);
+    const has_room = this.running_count < this.limits.lobby_count_max;
+    const surplus = surplusLobbies(known, { now: new Date(this.now_ms), has_room }, () => IDLE_MAX);
     const chosen = new Set(surplus.map(({ lobby_id }) => lobby_id));
     this.endSurplus((lobby_id) => chosen.has(lobby_id));
     for (const lobby of idle) {

@@ -138,11 +138,13 @@ async function verify(
 ): Promise<void> {
   const config = verificationOf(action);
   if (!config) return;
+  // The server could not answer in time, so it is not asked.
+  const { deadline } = request.context;
+  if (waitingTime(deadline, dependencies.request_timeout_ms) === 0) throw deadline.toError();
   draft.recordStage('checked');
   const verdict = await requestVerdict(dependencies, request, config, content);
   draft.recordDecision({ verification: { ...toVerifiedIds(content), ...verdict } });
   draft.recordStage('verified');
-  const { deadline } = request.context;
   // The end of the request has cancelled the verification, which is no failure of the game's server.
   if (deadline.is_over) throw deadline.toError();
   refuseUnverified(verdict);

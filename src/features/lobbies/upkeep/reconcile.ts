@@ -71,9 +71,12 @@ export function startReconciling(dependencies: ReconcileDependencies, signal: Ab
       stopped += await stopAll(unwanted, 'idle', { only_if_empty: true });
       if (!namespace) return;
       const limits = await versions.idleLimits(namespace);
+      const has_room =
+        !idle.some(({ is_closed }) => is_closed) ||
+        (await store.countLobbies(database.queries, namespace_id)) < namespace.lobby_count_max;
       const surplus = surplusLobbies(
         idle.filter(mayStay),
-        now,
+        { now, has_room },
         ({ game_mode, region }) => limits.get(game_mode)?.get(region)?.max ?? 0,
       );
       stopped += await stopAll(surplus, 'idle', { only_if_empty: true });

@@ -1,9 +1,9 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Tx } from '../../../../platform/database/database.ts';
 import { timestamptz } from '../../../../platform/database/moments.ts';
 import { lockTopics } from '../../../../platform/watch/versions.ts';
 import { topics } from '../../../topics.ts';
-import { touchLobby } from '../../store.ts';
+import { countLobbies, touchLobby } from '../../store.ts';
 import { type LobbyRow, lobbies, lobbyCounts, players, queuedFinds } from '../../tables.ts';
 import {
   LAST_PLACE,
@@ -41,11 +41,7 @@ export async function precheckLobby(
   lobby_count_max: number,
 ): Promise<{ is_refused: boolean; over_limit: OverLimit[] }> {
   const over_limit = await selectOverLimit(tx, namespace_id, requested);
-  const [row] = await tx
-    .select({ lobby_count: lobbyCounts.lobby_count })
-    .from(lobbyCounts)
-    .where(eq(lobbyCounts.namespace_id, namespace_id));
-  const is_full = (row?.lobby_count ?? 0) >= lobby_count_max;
+  const is_full = (await countLobbies(tx, namespace_id)) >= lobby_count_max;
   return { is_refused: is_full || over_limit.some(({ request_number }) => request_number === 0), over_limit };
 }
 
