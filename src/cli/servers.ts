@@ -24,12 +24,12 @@ export interface Server {
 
 /** Ending servers that are read at a time. */
 const ENDING_COUNT_MAX = 200;
-/** Pages that are read of a list with ended servers. */
+/** Pages that are read of a list. */
 const PAGES_MAX = 32;
 
 /** Returns the servers of a namespace that run or start, newest first. */
 export async function readServers(session: Session, scope: Scope): Promise<Server[]> {
-  return await readPage(session, scope, {});
+  return (await readPages(session, scope, {})).servers;
 }
 
 /** Returns the newest servers of a namespace, also those that have ended, and all that run. The newest is first. */
@@ -46,14 +46,8 @@ export async function readAllServers(
   session: Session,
   scope: Scope,
 ): Promise<{ servers: Server[]; is_complete: boolean }> {
-  const found: Server[] = [];
-  let is_complete = false;
-  for (let page = 0; page < PAGES_MAX && !is_complete; page += 1) {
-    const servers = await readPage(session, scope, { include_destroyed: 'true', cursor: found.at(-1)?.id });
-    found.push(...servers);
-    is_complete = servers.length === 0;
-  }
-  return { servers: mergeServers(found, await readServers(session, scope)), is_complete };
+  const { servers, is_complete } = await readPages(session, scope, { include_destroyed: 'true' });
+  return { servers: mergeServers(servers, await readServers(session, scope)), is_complete };
 }
 
 /** Returns the server of a namespace with a whole id; undefined if there is none, or the text is no whole id. */
@@ -80,6 +74,22 @@ export async function findServer(session: Session, scope: Scope, given: string):
     idOf: ({ id }) => id,
     list_command,
   });
+}
+
+/** Reads the pages of a list up to an empty one, because any page may be short. */
+async function readPages(
+  session: Session,
+  scope: Scope,
+  query: Record<string, string>,
+): Promise<{ servers: Server[]; is_complete: boolean }> {
+  const found: Server[] = [];
+  let is_complete = false;
+  for (let page = 0; page < PAGES_MAX && !is_complete; page += 1) {
+    const servers = await readPage(session, scope, { ...query, cursor: found.at(-1)?.id });
+    found.push(...servers);
+    is_complete = servers.length === 0;
+  }
+  return { servers: found, is_complete };
 }
 
 async function readPage({ api }: Session, scope: Scope, query: Record<string, string | undefined>): Promise<Server[]> {

@@ -9,6 +9,7 @@ import { findFreePort } from '../support/network/test-ports.ts';
 import { makeMember } from '../support/people.ts';
 import { readToEnd } from '../support/processes.ts';
 import { COMMAND } from '../support/program.ts';
+import { copyServer } from '../support/server-copies.ts';
 import { STUBBORN, serversOf, uploadShell, waitForEndEvent } from '../support/servers.ts';
 import { shareService } from '../support/suite.ts';
 import { waitFor } from '../support/wait.ts';
@@ -366,6 +367,22 @@ async function insertNewerThan(server_id: string, count: number): Promise<void> 
       'server_id', gen_random_uuid(), 'created_at', one.created_at + number * interval '1 second'))).*
     from servers one, generate_series(1, ${count}::int) number where one.server_id = ${server_id}::uuid`);
 }
+
+test('servers: all are listed, also if they are more than a page has', async () => {
+  const own = await makeControlledGame(muster);
+  const running = await serversOf(muster, own).run('sleep 600');
+  const LARGE_SERVERS = 50;
+  const environment = { LARGE: 'x'.repeat(200_000) };
+  // No machine of this service takes them.
+  const waits = { datacenter_id: crypto.randomUUID(), node_id: null, started_at: null, process: null };
+  await copyServer(muster.database.queries, running, LARGE_SERVERS, { ...waits, environment });
+  const env = { MUSTER_URL: muster.config.public_url, MUSTER_TOKEN: own.cloud_token };
+  const all = JSON.parse((await run(['servers', 'list', '--json'], { env })).stdout);
+  expect(all.servers).toHaveLength(LARGE_SERVERS + 1);
+  await muster.database.queries.execute(
+    sql`delete from servers where namespace_id = ${own.namespace_id} and node_id is null`,
+  );
+}, 300_000);
 
 test('servers: commands find a server among any number of newer ones that have ended', async () => {
   const own = await makeControlledGame(muster);

@@ -176,7 +176,13 @@ export const ServersAnswer = Type.Object({ servers: Type.Array(Server) });
 export const ListServersQuery = Type.Object({
   ...TagsQuery.properties,
   include_destroyed: Type.Optional(Type.Boolean()),
-  cursor: Type.Optional(Type.String({ format: 'uuid', description: 'The last id of the previous page.' })),
+  cursor: Type.Optional(
+    Type.String({
+      format: 'uuid',
+      description:
+        'The last id of the previous page. A page has at most 8 MiB, so it may be short although more servers follow: go on until a page is empty.',
+    }),
+  ),
 });
 
 export const LogStream = oneOf('LogStream', LOG_STREAMS);
