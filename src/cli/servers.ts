@@ -62,8 +62,8 @@ export async function readServer({ api }: Session, scope: Scope, id: string): Pr
 }
 
 /**
- * Returns the server of a namespace with an id, or the one of those that `readAllServers` returns whose id begins or ends with
- * a text. Throws Failure unless there is exactly one.
+ * Returns the server of a namespace with an id, or with an id that begins or ends with the given text. By such a part, only
+ * the servers of `readAllServers` are found. Throws Failure unless there is exactly one.
  */
 export async function findServer(session: Session, scope: Scope, given: string): Promise<Server> {
   const whole = await readServer(session, scope, given);
@@ -96,7 +96,7 @@ async function readPage({ api }: Session, scope: Scope, query: Record<string, st
   return (await api.get<{ servers: Server[] }>(paths.servers(scope), { query })).servers;
 }
 
-/** Returns the ids of the servers of a namespace whose end was requested and that have not ended. */
+/** Returns the ids of the servers of a namespace that are ending: their end was requested, and they still run. */
 export async function readEndingIds({ api }: Session, scope: Scope): Promise<Set<string>> {
   const ids = new Set<string>();
   for (let is_last = false; !is_last; ) {

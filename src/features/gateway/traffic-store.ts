@@ -15,8 +15,8 @@ export interface Batch {
 }
 
 /**
- * Adds a batch to the sums of a machine. One that is not later than the last one of its process, or whose process was
- * replaced, adds nothing.
+ * Adds a batch to the sums of a machine. Adds nothing if its process has stored it or a later one already, or if another
+ * process has begun to count for the machine since.
  */
 export async function addTraffic(queries: Queries, node_id: string, { number, counted }: Batch): Promise<void> {
   const rows = [...counted].map(([server_id, counts]) => ({ server_id, ...counts }));

@@ -49,7 +49,7 @@ export async function selectPeople(
     .limit(limit);
 }
 
-/** A person, and the group whose list may have the person. */
+/** A person and a group. The person may or may not be in a list of the group. */
 export interface PersonOfGroup {
   group_id: string;
   identity_id: string;

@@ -47,7 +47,7 @@ export function createLobbiesApi(dependencies: LobbiesDependencies) {
     countPlayers: () => selectPlayersByGame(dependencies.database.queries),
     /** Returns how many lobbies run in namespaces that have any, and their players. */
     countByNamespace: () => countByNamespace(dependencies.database.queries),
-    /** Returns how many lobbies run, and their players, by machine. The key of those whose server waits for one is empty. */
+    /** Returns how many lobbies run, and their players, by machine. Lobbies whose server has no machine yet have the key ''. */
     countByMachine: () => countByMachine(dependencies.database.queries),
     /**
      * Deletes the rows of players who got their seats, and of lobbies that stopped, before a given time, in small

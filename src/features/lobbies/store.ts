@@ -277,7 +277,7 @@ export async function selectOnMachines(queries: Queries, node_ids: readonly stri
     .limit(LOBBIES_MAX);
 }
 
-/** Returns how many lobbies run, and their players, by machine. The key of those whose server waits for a machine is empty. */
+/** Returns how many lobbies run, and their players, by machine. Lobbies whose server has no machine yet have the key ''. */
 export async function countByMachine(queries: Queries): Promise<Map<string, { lobbies: number; players: number }>> {
   const running = queries
     .select({

@@ -1,3 +1,4 @@
+import { forEachUntilFailure } from '../../shared/at-once.ts';
 import type { Answer } from '../data/api.ts';
 
 /** A part of a file, and where to put it. */
@@ -21,18 +22,13 @@ interface Sending {
 
 /** Sends parts of a file, several at a time, and each again if it fails for a moment. Throws an Error. */
 export async function sendParts({ content, parts, onSent, signal }: Sending): Promise<void> {
-  const waiting = [...parts];
   const failed = new AbortController();
   const either = AbortSignal.any([signal, failed.signal]);
-  const sendAll = async () => {
-    for (let part = waiting.shift(); part; part = waiting.shift()) {
-      const { url, byte_offset, content_length } = part;
+  try {
+    await forEachUntilFailure(parts, PARTS_AT_ONCE, async ({ url, byte_offset, content_length }) => {
       await sendPart(url, content.slice(byte_offset, byte_offset + content_length), either);
       onSent(content_length);
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: PARTS_AT_ONCE }, sendAll));
+    });
   } catch (error) {
     failed.abort();
     throw error;

@@ -3,7 +3,7 @@ import { ServiceError } from '../../../platform/errors.ts';
 /** Length of a name in a message. */
 const QUOTED_MAX = 120;
 
-/** The refusal of a build whose file is invalid. */
+/** The error for a build with an invalid file. */
 export class InvalidBuild extends ServiceError<'BUILDS_BUILD_INVALID'> {
   constructor(
     readonly reason: string,
@@ -13,7 +13,7 @@ export class InvalidBuild extends ServiceError<'BUILDS_BUILD_INVALID'> {
   }
 }
 
-/** Returns the refusal of a build, with what is wrong with its file. */
+/** Returns the error for a build, with what is wrong with its file. */
 export function invalid(reason: string, cause?: unknown): InvalidBuild {
   return new InvalidBuild(reason, cause);
 }

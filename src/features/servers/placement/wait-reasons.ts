@@ -38,7 +38,7 @@ export function createWaitReasons({ database, events, logs, machine, machines }:
     return new Map(namespaces.map(({ namespace_id }) => [namespace_id, 'machines_draining']));
   }
 
-  /** Records the reasons. Returns the servers whose reason has changed. */
+  /** Records why servers wait. Returns those that had another reason, or none, before. */
   async function set(reasons: ReadonlyMap<string, WaitReason>): Promise<string[]> {
     try {
       return await setWaitReasons(database.queries, reasons);

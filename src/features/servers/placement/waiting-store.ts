@@ -209,7 +209,7 @@ export async function lockUnplaced(tx: Tx, server_ids: string[]): Promise<Placed
     .for('update', { skipLocked: true });
 }
 
-/** Records why servers wait. Returns the servers whose reason has changed. */
+/** Records why servers wait. Returns those that had another reason, or none, before. */
 export async function setWaitReasons(queries: Queries, reasons: ReadonlyMap<string, WaitReason>): Promise<string[]> {
   const rows = await queries.execute<{ server_id: string }>(sql`
     update ${servers} as waiter set wait_reason = changed.reason

@@ -156,7 +156,7 @@ async function applySeats(
   return not_placed;
 }
 
-/** Reloads the lobbies of assignments whose seats were not taken, because the cache still counts these seats. */
+/** Reloads the lobbies in which planned seats were not taken, because the cache still counts these seats. */
 async function reloadPlanned({ cache }: Pick<CommitDependencies, 'cache'>, assignments: Assignment[]): Promise<void> {
   for (const [namespace_id, in_namespace] of Map.groupBy(assignments, ({ request }) => request.namespace_id)) {
     await cache.reload(namespace_id, [...new Set(in_namespace.map(({ lobby_id }) => lobby_id))]);

@@ -105,7 +105,7 @@ const MAY_BE_RESERVED = sql`
  *
  * - `proposed`, `proposed_lobbies`: the proposed seats, and their lobbies
  * - `numbered`: the proposed seats, each with a free number of its client
- * - `within_limit`: those whose client is within its limit
+ * - `within_limit`: the seats with which their client has no more players than its limit
  * - `over_alone`: finds from the queue that are over their limit alone (with a queue)
  * - `wanted`: for each lobby, how many of these seats it is to give; with a queue, also the last place and the tickets of
  *   their finds

@@ -57,7 +57,7 @@ const SYSTEM_FILES = [
   ].map((name) => `/etc/${name}`),
 ];
 
-/** The directories of Debian's packages with settings of Java, which does not start without them. */
+/** The directories of Debian's packages with settings of Java. Without them, it has no random numbers. */
 const JAVA_SETTINGS = /^java-\d+-openjdk$/;
 
 /** Devices that programs use. */
