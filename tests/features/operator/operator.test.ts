@@ -132,7 +132,12 @@ describe('the service, for its operator', () => {
   });
 
   test('lists its background work, with the last step of each loop', async () => {
-    const { loops } = await read('/cloud/service');
+    // While a step is under way, it is not known when the next one begins.
+    const { loops } = await waitFor(async () => {
+      const service = await read('/cloud/service');
+      const queue = service.loops.find(({ name }: { name: string }) => name === 'queue');
+      return queue?.next_step_ts !== undefined && service;
+    }, 'a step of the queue to end');
     const names = loops.map(({ name }: { name: string }) => name);
     expect(names).toEqual(
       expect.arrayContaining(['machines', 'servers', 'lobbies', 'queue', 'feed', 'process-samples']),
