@@ -159,3 +159,26 @@ test('0033_client-numbers: seated players get numbers, and those whom the releas
   await queries.execute(sql`
     update client_counts set player_count = player_count - 6 where namespace_id = ${namespace_id} and client = 'a'`);
 }, 300_000);
+
+test('0060_files-of-a-game: files of earlier uploads have the game of their upload', async () => {
+  await using external = await openExternalDatabase();
+  await using database = openDatabase({ url: external.url }, 2);
+  await migrateUntil(database, '0060_files-of-a-game');
+  await database.queries.execute(sql`alter table uploads drop constraint uploads_game_id_games_game_id_fk`);
+  const game_id = crypto.randomUUID();
+  const upload_of_game = await insertUpload(database, {
+    is_multipart: false,
+    files: [
+      { content_length: 5, receipts: [HERE] },
+      { content_length: 0, receipts: [] },
+    ],
+  });
+  await database.queries.execute(sql`update uploads set game_id = ${game_id} where upload_id = ${upload_of_game}`);
+  const other = await insertUpload(database, { is_multipart: false, files: [{ content_length: 5, receipts: [HERE] }] });
+  await migrateDatabase(database);
+  const rows = await database.queries.execute<{ upload_id: string; game_id: string | null }>(sql`
+    select upload_id, game_id from upload_files`);
+  const gamesOf = (upload_id: string) => rows.flatMap((row) => (row.upload_id === upload_id ? [row.game_id] : []));
+  expect(gamesOf(upload_of_game)).toEqual([game_id, game_id]);
+  expect(gamesOf(other)).toEqual([null]);
+}, 300_000);

@@ -15,9 +15,10 @@ export async function insertUpload(tx: Tx, upload: UploadRow, files: NewUploadFi
   // One array per column, so that the text of the statement does not depend on the number of files.
   const column = <Key extends keyof NewUploadFile>(key: Key) => sql.param(files.map((file) => file[key]));
   await tx.execute(sql`
-    insert into ${uploadFiles} (upload_id, file_number, path, content_type, content_length, sha256,
+    insert into ${uploadFiles} (upload_id, game_id, file_number, path, content_type, content_length, sha256,
       receipts, shared_upload_id, shared_file_number)
-    select ${upload.upload_id}::uuid, file.file_number, file.path, file.content_type, file.content_length, file.sha256,
+    select ${upload.upload_id}::uuid, ${upload.game_id}::uuid, file.file_number, file.path, file.content_type,
+      file.content_length, file.sha256,
       array_remove(array[file.object_id], null), file.shared_upload_id, file.shared_file_number
     from unnest(
       ${column('file_number')}::int[], ${column('path')}::text[],
@@ -47,8 +48,10 @@ export async function selectShareableFiles(
       select file.sha256, file.content_length::float8 as content_length, file.receipts[1] as object_id,
         coalesce(file.shared_upload_id, file.upload_id) as upload_id,
         coalesce(file.shared_file_number, file.file_number) as file_number
-      -- "offset 0" keeps the condition on the digest inside.
-      from (select * from ${uploadFiles} as equal where equal.sha256 = wanted.sha256 offset 0) as file
+      -- "offset 0" keeps both conditions inside, so the files of other games are not read.
+      from (
+        select * from ${uploadFiles} as equal where equal.game_id = ${game_id} and equal.sha256 = wanted.sha256 offset 0
+      ) as file
       join ${uploads} as upload on upload.upload_id = file.upload_id
       where upload.game_id = ${game_id} and upload.kind = ${kind}
         and upload.complete_ts is not null and upload.discard_ts is null
@@ -75,7 +78,7 @@ export async function selectFiles(queries: Queries, upload_id: string): Promise<
 }
 
 /** Drizzle reads null in an array as the text NULL. */
-function toFile(row: typeof uploadFiles.$inferSelect): UploadFileRow {
+function toFile({ game_id, ...row }: typeof uploadFiles.$inferSelect): UploadFileRow {
   return { ...row, object_ids: row.object_ids.map((object_id) => (object_id === 'NULL' ? null : object_id)) };
 }
 

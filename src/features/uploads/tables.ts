@@ -54,6 +54,8 @@ export const uploadFiles = pgTable(
       .notNull()
       .references(() => uploads.upload_id, { onDelete: 'cascade' }),
     file_number: integer().notNull(),
+    /** The game of the upload, so that its files are found by their digests without those of other games. Null for none. */
+    game_id: uuid(),
     /** The path that the user chose. It never becomes a path on the disk of the service. */
     path: text().notNull(),
     content_type: text(),
@@ -72,7 +74,7 @@ export const uploadFiles = pgTable(
   (table) => [
     primaryKey({ columns: [table.upload_id, table.file_number] }),
     unique('upload_files_path').on(table.upload_id, table.path),
-    index('upload_files_by_digest').on(table.sha256).where(sql`sha256 is not null`),
+    index('upload_files_of_game_by_digest').on(table.game_id, table.sha256).where(sql`sha256 is not null`),
   ],
 );
 
@@ -89,4 +91,6 @@ export type UploadRow = typeof uploads.$inferSelect;
 /** How the files of an upload are split. */
 export type Splitting = Pick<UploadRow, 'is_multipart' | 'part_bytes'>;
 /** A file. The id of a part that has not arrived is null or missing. */
-export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'object_ids'> & { object_ids: (string | null)[] };
+export type UploadFileRow = Omit<typeof uploadFiles.$inferSelect, 'game_id' | 'object_ids'> & {
+  object_ids: (string | null)[];
+};

@@ -1,6 +1,8 @@
 import { beforeAll, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { selectShareableFiles } from '../../../src/features/uploads/store.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
+import { countReadRows } from '../../support/database/table-scans.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
 import { sha256 } from '../../support/objects/digest.ts';
 import { showSite } from '../../support/site.ts';
@@ -109,8 +111,8 @@ test('sites: as many files as a site may have are listed by one request, and sha
       insert into uploads (upload_id, game_id, kind, is_multipart, content_length, create_ts, complete_ts)
       values (${upload_id}, ${game_id}, 'site', true, 1, now(), now())`);
     await database.queries.execute(sql`
-      insert into upload_files (upload_id, file_number, path, content_length, sha256, receipts)
-      select ${upload_id}, row_number() over (), file.*, array[gen_random_uuid()]
+      insert into upload_files (upload_id, game_id, file_number, path, content_length, sha256, receipts)
+      select ${upload_id}, ${game_id}, row_number() over (), file.*, array[gen_random_uuid()]
       from unnest(${column('path')}::text[], ${column('content_length')}::bigint[], ${column('sha256')}::text[]) as file`);
   }
   await database.queries.execute(sql`analyze uploads, upload_files`);
@@ -122,6 +124,25 @@ test('sites: as many files as a site may have are listed by one request, and sha
   const refused = await muster.api.call('POST', `/cloud/games/${game_id}/cdn/sites`, { token, body: body.padEnd(5e6) });
   expect([refused.status, refused.body.code]).toEqual([413, 'API_BODY_TOO_LARGE']);
   expect(refused.body.message).toContain('larger than 4194304 bytes');
+});
+
+test('sites: the search for a file to share does not read equal files of other games', async () => {
+  await using database = openDatabase(muster.database_address, 1);
+  const { queries } = database;
+  const digest = sha256('in many games');
+  await upload({ a: 'in many games' });
+  await upload({ a: 'in many games' }, other);
+  const copies = 5_000;
+  await queries.execute(sql`
+    insert into upload_files (upload_id, game_id, file_number, path, content_length, sha256, receipts)
+    select upload_id, game_id, number, 'copy-' || number, content_length, sha256, receipts
+    from upload_files cross join generate_series(1, ${copies}::int) as number
+    where sha256 = ${digest} and game_id = ${other.game_id}`);
+  await queries.execute(sql`analyze upload_files`);
+  const before = await countReadRows(queries, 'upload_files');
+  const found = await selectShareableFiles(queries, { game_id: game.game_id, kind: 'site' }, [digest]);
+  expect(found.map(({ sha256: found_digest }) => found_digest)).toEqual([digest]);
+  expect((await countReadRows(queries, 'upload_files')) - before).toBeLessThan(10);
 });
 
 test('sites: a file with other bytes than its digest says is refused', async () => {
