@@ -180,8 +180,10 @@ describeOnAll('an object', (open) => {
 
   test('that is missing is refused before it is read', async () => {
     const { objects } = await open();
-    await rejectionOf(Error, objects.read('a/0'));
-    await rejectionOf(Error, objects.read('a/0', { start: 0, end: 9 }));
+    for (const range of [undefined, { start: 0, end: 9 }]) {
+      const { code } = await rejectionOf(ServiceError, objects.read('a/0', range));
+      expect(code).toBe('OBJECTS_UNAVAILABLE');
+    }
   });
 
   test('whose reader disconnects causes no failure', async () => {
@@ -250,6 +252,14 @@ describe('on disk, an object', () => {
     await writeFile(join(directory, 'a'), 'a file where the folder should be');
     const { message } = await rejectionOf(Error, objects.put('a/0.part', piecesOf('abc'), 3));
     expect(message).toMatch(/EEXIST|ENOTDIR/);
+  });
+});
+
+describe('on disk, a folder of objects', () => {
+  test('that cannot be read makes them unavailable', async () => {
+    const { objects, directory } = await openDisk();
+    await writeFile(join(directory, 'a'), 'a file where the folder should be');
+    expect((await rejectionOf(ServiceError, objects.read('a/0'))).code).toBe('OBJECTS_UNAVAILABLE');
   });
 });
 

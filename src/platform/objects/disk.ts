@@ -1,5 +1,6 @@
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { ServiceError } from '../errors.ts';
 import { type DiskSpace, UNLIMITED_SPACE } from '../system/disk-space.ts';
 import { syncPath } from '../system/durable.ts';
 import { hasErrorCode } from '../system/system-errors.ts';
@@ -45,7 +46,9 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
     },
     async read(key, range) {
       const path = fileOf(key);
-      await stat(path);
+      await stat(path).catch((cause: unknown) => {
+        throw new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause });
+      });
       const file = Bun.file(path);
       return (range ? file.slice(range.start, range.end + 1) : file).stream();
     },

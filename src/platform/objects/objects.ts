@@ -17,7 +17,7 @@ export interface Objects {
   put(key: string, content: AsyncIterable<Uint8Array>, length_bytes: number): Promise<void>;
   /** Lists the keys of the objects directly in a folder, with their sizes in bytes. */
   list(folder: string): Promise<Map<string, number>>;
-  /** Reads an object, or a range of it. Fails before the first byte if the object does not exist. */
+  /** Reads an object, or a range of it. Throws OBJECTS_UNAVAILABLE before the first byte if it cannot be read. */
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array>>;
   /** Removes objects, ignoring those that do not exist. */
   remove(keys: string[]): Promise<void>;
