@@ -9,6 +9,7 @@ import { createDiskObjects } from '../../src/platform/objects/disk.ts';
 import { compareStorage } from '../../src/platform/objects/storage-mark.ts';
 import { createDiskSpace, type DiskSpace } from '../../src/platform/system/disk-space.ts';
 import { openTestDatabase } from '../support/database/database.ts';
+import { mountSmallDisk } from '../support/objects/small-disk.ts';
 import { makeDataDirectory, openTestService } from '../support/service.ts';
 
 /** What the first process on a database stores, and others compare with it. */
@@ -92,6 +93,19 @@ describe('storage: a process that starts on a database', () => {
     const { warning, events: emitted } = await start('full', 'full on c', full);
     expect(warning).toBeUndefined();
     expect(emitted).toMatchObject([{ event: 'storage_not_compared', location: 'full on c' }]);
+  });
+
+  test('with a disk that takes no more files starts, and reports that nothing was compared', async () => {
+    // The directory and the folder of the objects.
+    await using disk = await mountSmallDisk(1, 2);
+    if (!disk) {
+      console.log('Not tried: a disk that takes no more files (this user may not mount a file system).');
+      return;
+    }
+    await symlink(disk.directory, at('no-more-files'));
+    const { warning, events } = await start(join('no-more-files', 'objects'), 'no more files on d');
+    expect(warning).toBeUndefined();
+    expect(events).toMatchObject([{ event: 'storage_not_compared', location: 'no more files on d' }]);
   });
 
   test('together with others, all with one new storage, gets no warning', async () => {

@@ -1,7 +1,8 @@
 import type { Queries } from '../database/database.ts';
-import { assert, type ErrorCode, ServiceError } from '../errors.ts';
+import { assert, ServiceError } from '../errors.ts';
 import type { Events } from '../events.ts';
 import { type Finding, toFinding } from '../findings.ts';
+import { isShortOfSpace } from '../system/disk-space.ts';
 import type { Objects } from './objects.ts';
 import { objectStorage } from './tables.ts';
 
@@ -18,7 +19,6 @@ interface StorageOptions {
 
 const MARK = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-const STORAGE_FAILURES: ErrorCode[] = ['STORAGE_FULL', 'OBJECTS_UNAVAILABLE'];
 const DIFFERS = 'this process does not store uploaded files where the other processes on its database do';
 
 /**
@@ -46,7 +46,8 @@ export async function compareStorage({
     return toFinding('STORAGE_DIFFERS', DIFFERS);
   } catch (cause) {
     // The service must start on a full disk too, because players need no uploads.
-    if (!(cause instanceof ServiceError) || !STORAGE_FAILURES.includes(cause.code)) throw cause;
+    const is_unavailable = cause instanceof ServiceError && cause.code === 'OBJECTS_UNAVAILABLE';
+    if (!is_unavailable && !isShortOfSpace(cause)) throw cause;
     events.emit({ event: 'storage_not_compared', location, cause });
     return undefined;
   }

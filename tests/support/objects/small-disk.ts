@@ -13,10 +13,10 @@ export interface SmallDisk extends AsyncDisposable {
   empty(): Promise<void>;
 }
 
-/** Mounts a file system in memory; undefined if this process may not mount. */
-export async function mountSmallDisk(megabytes: number): Promise<SmallDisk | undefined> {
+/** Mounts a file system in memory, for so many files; undefined if this process may not mount. */
+export async function mountSmallDisk(megabytes: number, files_max?: number): Promise<SmallDisk | undefined> {
   const directory = await makeDataDirectory();
-  const options = `size=${megabytes}m,mode=711`;
+  const options = `size=${megabytes}m,mode=711,nr_inodes=${files_max ?? 0}`;
   const mounting = Bun.spawn(['mount', '-t', 'tmpfs', '-o', options, 'muster-tests', directory], { stderr: 'ignore' });
   if ((await mounting.exited) !== 0) {
     await rm(directory, { recursive: true });
