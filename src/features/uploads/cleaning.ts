@@ -62,6 +62,13 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     return failures;
   }
 
+  async function cleanUnfinished(): Promise<unknown[]> {
+    return await objects.removeUnfinished(after(clock.now(), -ABANDONED_AFTER_MS)).then(
+      () => [],
+      (cause: unknown) => [cause],
+    );
+  }
+
   async function cleanAbandoned(): Promise<unknown[]> {
     const failures: unknown[] = [];
     let last: store.AbandonedUpload | undefined;
@@ -94,10 +101,10 @@ export function startCleaning(dependencies: CleaningDependencies, signal: AbortS
     signal,
     events,
     async step() {
-      await objects.removeUnfinished(after(clock.now(), -ABANDONED_AFTER_MS));
-      const failures = [...(await cleanAbandoned()), ...(await cleanDiscarded())];
-      if (failures.length > 0)
-        throw new AggregateError(failures, 'abandoned or discarded uploads could not be removed');
+      const failures = [...(await cleanUnfinished()), ...(await cleanAbandoned()), ...(await cleanDiscarded())];
+      if (failures.length > 0) {
+        throw new AggregateError(failures, 'unfinished files, abandoned or discarded uploads could not be removed');
+      }
       return 0;
     },
   });

@@ -47,6 +47,7 @@ for (const where of ['disk', 'bucket']) {
     let database: Database;
     let storage: Storage;
     let removeFolder: Objects['removeFolder'];
+    let removeUnfinished: Objects['removeUnfinished'];
     let events: ServiceEvent[];
     let uploads: Uploads;
     /** Rounds of cleaning that have begun. */
@@ -63,6 +64,7 @@ for (const where of ['disk', 'bucket']) {
       events = [];
       rounds = 0;
       removeFolder = storage.objects.removeFolder;
+      removeUnfinished = storage.objects.removeUnfinished;
       uploads = createUploads({
         database,
         clock,
@@ -72,7 +74,7 @@ for (const where of ['disk', 'bucket']) {
           removeFolder: (folder) => removeFolder(folder),
           async removeUnfinished(before) {
             rounds += 1;
-            await storage.objects.removeUnfinished(before);
+            await removeUnfinished(before);
           },
         },
         presigner: createPresigner(key, clock, 'http://here'),
@@ -175,6 +177,15 @@ for (const where of ['disk', 'bucket']) {
       }, 'the bytes to be removed');
       stop.abort();
       await cleaning.stopped;
+    });
+
+    test('are removed also if unfinished objects cannot be', async () => {
+      const discarded = [await sendAndDiscard()];
+      removeUnfinished = async () => {
+        throw new Error('they cannot be read');
+      };
+      await cleanUntil('the upload to be removed', () => isGone(discarded));
+      expect(events.map(({ event }) => event)).toContain('loop_failed');
     });
 
     test('are all removed in any number; one whose removal fails is tried again', async () => {
