@@ -101,7 +101,8 @@ export function createUploads(dependencies: UploadsDependencies) {
     if ((await selectKeptBytes(tx, scope)) + bytes > kept_bytes_max) {
       throw new ServiceError('UPLOAD_QUOTA_REACHED', { quota: `${kept_bytes_max} bytes in all` });
     }
-    const retry_after_ms = Date.parse(day) + DAY_MS - now.getTime();
+    // What is larger than a whole day's quota is not accepted tomorrow either.
+    const retry_after_ms = bytes <= day_bytes_max ? Date.parse(day) + DAY_MS - now.getTime() : undefined;
     throw new ServiceError('UPLOAD_QUOTA_REACHED', { quota: `${day_bytes_max} bytes a day (UTC)` }, { retry_after_ms });
   }
 

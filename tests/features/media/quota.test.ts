@@ -36,6 +36,15 @@ describe('pictures: with a quota of one MiB a day and two in all', () => {
     expect(outcomeOf(await announce(muster.administrator_token))).toBe('200');
   });
 
+  test('a picture larger than the quota of a day is refused without a time to try again', async () => {
+    const game = await makeGame(muster.api, muster.administrator_token);
+    const logo = gamePicture(game.game_id, 'logo');
+    const refused = await announce(game.cloud_token, logo, 2 * BYTES + 1);
+    expect(outcomeOf(refused)).toBe(REACHED);
+    expect(refused.headers.get('retry-after')).toBeNull();
+    expect(outcomeOf(await announce(game.cloud_token, logo, 2 * BYTES - 65_536))).toBe('200');
+  });
+
   test('the next day allows more, up to the total', async () => {
     const game = await makeGame(muster.api, muster.administrator_token);
     const logo = () => announce(game.cloud_token, gamePicture(game.game_id, 'logo'));
