@@ -13,7 +13,7 @@ export interface SmallDisk extends AsyncDisposable {
   empty(): Promise<void>;
 }
 
-/** Mounts a file system in memory, for so many files; undefined if this process may not mount. */
+/** Mounts a file system in memory that takes up to `files_max` files; undefined if this process may not mount. */
 export async function mountSmallDisk(megabytes: number, files_max?: number): Promise<SmallDisk | undefined> {
   const directory = await makeDataDirectory();
   const options = `size=${megabytes}m,mode=711,nr_inodes=${files_max ?? 0}`;
