@@ -130,6 +130,28 @@ test.skipIf(controllers.length < 3)('limits: a group is removed once its last pr
 });
 
 test.skipIf(controllers.length < 3)(
+  'limits: a server that starts again has its new group, not the earlier one',
+  async () => {
+    const directory = await makeDataDirectory();
+    const folders = openServerFolders(directory);
+    const groups = openServerGroups(folders, openCgroups());
+    const server_id = crypto.randomUUID();
+    mkdirSync(folders.folderOf(server_id));
+    writeFileSync(folders.group(server_id), JSON.stringify({ directories: [join(directory, 'gone')], memory: 64 }));
+    expect(groups.processesOf(server_id)).toEqual([]);
+    const group = groups.create(server_id, resources);
+    const running = Bun.spawn(['sleep', '60']);
+    for (const one of group) writeFileSync(join(one, 'cgroup.procs'), String(running.pid));
+    expect(groups.processesOf(server_id)).toEqual([running.pid]);
+    running.kill();
+    await running.exited;
+    await groups.remove(server_id);
+    expect(group.filter((one) => existsSync(one))).toEqual([]);
+    rmSync(directory, { recursive: true });
+  },
+);
+
+test.skipIf(controllers.length < 3)(
   'limits: an old group without processes is removed, unless it is needed',
   async () => {
     const hours_ago = new Date(Date.now() - 2 * 3_600_000);

@@ -58,6 +58,7 @@ export function openServerGroups(folders: ServerFolders, cgroups: Cgroups): Serv
       // Recorded before it exists, so that it is removed even if the service is killed now.
       writeFileSync(`${file}.unfinished`, JSON.stringify(group), { mode: 0o600 });
       renameSync(`${file}.unfinished`, file);
+      known.set(server_id, group);
       cgroups.create(server_id, limitsOf(resources));
       return group.directories;
     },

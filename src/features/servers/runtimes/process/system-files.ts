@@ -37,6 +37,7 @@ const SYSTEM_FILES = [
     'ld.so.conf',
     'ld.so.conf.d',
     'ld.so.preload',
+    'ld-musl-aarch64.path',
     'ld-musl-x86_64.path',
     'locale.alias',
     'locale.conf',
