@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../platform/clock.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { ServiceError } from '../../platform/errors.ts';
@@ -14,6 +15,8 @@ import type { PrepareSiteFile } from './wire.ts';
 
 export type { SiteFile } from './site-files.ts';
 
+const REMEMBERED_SITES_MAX = 10_000;
+
 export interface SitesDependencies {
   database: Database;
   clock: Clock;
@@ -25,6 +28,8 @@ export type Sites = ReturnType<typeof createSites>;
 /** Creates the use cases of static sites, which developers upload. The feature `cdn` serves them. */
 export function createSites({ database, clock, uploads }: SitesDependencies) {
   const site_files = createSiteFiles(uploads.files);
+  // Entries stay correct, because a complete site never changes.
+  const complete_sites = new LRUCache<string, SiteRow>({ max: REMEMBERED_SITES_MAX });
 
   uploads.setPurpose('site', {
     async inspect() {},
@@ -37,13 +42,23 @@ export function createSites({ database, clock, uploads }: SitesDependencies) {
     read: (game_id) => store.selectSites(database.queries, game_id),
   };
 
+  async function find(game_id: string, site_id: string): Promise<SiteRow | undefined> {
+    const key = `${game_id} ${site_id}`;
+    const known = complete_sites.get(key);
+    if (known) return known;
+    const site = await store.selectSite(database.queries, game_id, site_id);
+    if (site?.complete_ts) complete_sites.set(key, site);
+    return site;
+  }
+
   return {
     all,
     /** Returns whether a game has such a site and its upload is complete. */
     async isComplete(game_id: string, site_id: string): Promise<boolean> {
-      return (await store.selectSite(database.queries, game_id, site_id))?.complete_ts != null;
+      return (await find(game_id, site_id))?.complete_ts != null;
     },
-    find: (game_id: string, site_id: string) => store.selectSite(database.queries, game_id, site_id),
+    /** Returns a site of a game, from memory if it is complete. */
+    find,
     /** Returns the files of a complete site, by path. */
     files: ({ upload_id }: SiteRow): Promise<ReadonlyMap<string, SiteFile>> => site_files.of(upload_id),
     /** Prepares the upload of a site. Throws VALIDATION_ERROR, UPLOAD_INVALID, UPLOAD_TOO_LARGE or GAME_TOO_MANY_SITES. */

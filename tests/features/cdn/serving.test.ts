@@ -296,3 +296,13 @@ test('pages of a namespace need no token to find lobbies, unless the namespace r
   await opened.api.ok('PUT', `${namespace}/domain-public-auth`, { token: game.cloud_token, body });
   expect((await find(`http://${host}`)).body.code).toBe('API_UNAUTHORIZED');
 });
+
+test('sites: a file that was served before is revalidated while sites cannot be read', async () => {
+  await using database = openDatabase(opened.database_address, 1);
+  const etag = (await get('/app.js')).headers.get('etag') ?? '';
+  await database.transact(async (tx) => {
+    await tx.execute(sql`lock table sites, upload_files in access exclusive mode`);
+    const answer = await get('/app.js', { 'if-none-match': etag, 'accept-encoding': 'identity' });
+    expect([answer.status, await answer.text()]).toEqual([304, '']);
+  });
+});
