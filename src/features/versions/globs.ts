@@ -18,5 +18,5 @@ export function globProblem(glob: string): 'invalid' | 'too-complex' | undefined
  * expression tries every combination. Invalid globs that an older release stored match nothing.
  */
 export function matchesGlob(glob: string, path: string): boolean {
-  return globProblem(glob) === undefined && new Bun.Glob(glob.replace(/^\//, '')).match(path);
+  return globProblem(glob) === undefined && new Bun.Glob(glob.replace(/^(!*)\//, '$1')).match(path);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { chooseAnswer, type FileAnswer } from '../../../src/features/cdn/rules.ts';
+import { chooseAnswer, customHeaders, type FileAnswer } from '../../../src/features/cdn/rules.ts';
 
 const FILE = { content_id: 'x', content_type: 'text/plain', content_length: 2_000, is_encoded: false };
 const PICTURE = { ...FILE, content_type: 'image/png' };
@@ -44,4 +44,13 @@ describe('cdn: the answer to a request for', () => {
   test.each(CASES)('%s', (_, method, headers, file, answer) => {
     expect(chooseAnswer({ method, headers: new Headers(headers) }, file)).toEqual(answer);
   });
+});
+
+test('cdn: a route that negates a path leaves it out, also with a slash in front', () => {
+  const headers = [{ name: 'x-public', value: 'yes' }];
+  for (const glob of ['!private/**', '!/private/**']) {
+    const routes = [{ glob, priority: 0, middlewares: [{ kind: { custom_headers: { headers } } }] }];
+    expect(customHeaders('private/a.txt', routes)).toEqual([]);
+    expect(customHeaders('a.txt', routes)).toEqual([['x-public', 'yes']]);
+  }
 });

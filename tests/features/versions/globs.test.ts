@@ -10,6 +10,8 @@ describe('globs: a path matches', () => {
     ['[ab]?.txt', ['a1.txt', 'bä.txt'], ['c1.txt', 'a.txt']],
     ['[!ab].txt', ['c.txt'], ['a.txt']],
     ['!**/*.html', ['a.js'], ['index.html', 'deep/index.html']],
+    ['!/private/**', ['a.js', 'other/private/a.js'], ['private/a.js', 'private/deep/a.js']],
+    ['!!/a/**', ['a/b.js'], ['b.js']],
     ['a\\*b', ['a*b'], ['axb']],
     ['file (1).txt', ['file (1).txt'], ['file 1.txt']],
   ];
