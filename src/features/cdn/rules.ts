@@ -80,17 +80,18 @@ export function filePathOf(pathname: string): string | undefined {
 
 /**
  * Returns the announced type of a file, or else the type of its name. Text is UTF-8 unless announced otherwise. Ignores
- * an announced type that no header can carry, which earlier releases stored.
+ * an announced type that no header can carry, which earlier releases stored. Types and names of parameters have no case
+ * (RFC 9110, 8.3.1).
  */
 export function contentTypeOf(path: string, announced: string | null): string {
   const is_usable = announced !== null && announced !== '' && isHeaderSafe(announced);
   const type = (is_usable ? announced : undefined) ?? mime.getType(path) ?? 'application/octet-stream';
-  const is_text = /^(text\/|application\/(javascript|json|xml)|image\/svg)/.test(type);
-  return is_text && !type.includes('charset') ? `${type}; charset=utf-8` : type;
+  const is_text = /^(text\/|application\/(javascript|json|xml)|image\/svg)/i.test(type);
+  return is_text && !/;\s*charset\s*=/i.test(type) ? `${type}; charset=utf-8` : type;
 }
 
 export function isHtml(content_type: string): boolean {
-  return /^(text\/html|application\/xhtml\+xml)/.test(content_type);
+  return /^(text\/html|application\/xhtml\+xml)/i.test(content_type);
 }
 
 /** Chooses the encoding of a file; undefined to send it uncompressed. */
@@ -106,9 +107,7 @@ export function chooseEncoding(
 }
 
 function isCompressible(content_type: string): boolean {
-  return /^(text\/|application\/(javascript|json|xml|wasm|.*\+(json|xml))|image\/svg\+xml|font\/(ttf|otf))/.test(
-    content_type,
-  );
+  return /^(text\/|application\/(javascript|json|xml|wasm)|\w+\/[^;]*\+(json|xml)|font\/(ttf|otf))/i.test(content_type);
 }
 
 /**

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { chooseAnswer, customHeaders, type FileAnswer } from '../../../src/features/cdn/rules.ts';
+import {
+  chooseAnswer,
+  contentTypeOf,
+  customHeaders,
+  type FileAnswer,
+  isHtml,
+} from '../../../src/features/cdn/rules.ts';
 
 const FILE = { content_id: 'x', content_type: 'text/plain', content_length: 2_000, is_encoded: false };
 const PICTURE = { ...FILE, content_type: 'image/png' };
@@ -43,6 +49,29 @@ const CASES: Case[] = [
 describe('cdn: the answer to a request for', () => {
   test.each(CASES)('%s', (_, method, headers, file, answer) => {
     expect(chooseAnswer({ method, headers: new Headers(headers) }, file)).toEqual(answer);
+  });
+});
+
+describe('cdn: the content type', () => {
+  const TYPES: [announced: string, sent: string, is_html: boolean, is_compressed: boolean][] = [
+    ['text/html', 'text/html; charset=utf-8', true, true],
+    ['Text/HTML', 'Text/HTML; charset=utf-8', true, true],
+    ['text/html; Charset=ISO-8859-1', 'text/html; Charset=ISO-8859-1', true, true],
+    ['text/x-charset', 'text/x-charset; charset=utf-8', false, true],
+    ['Application/XHTML+XML', 'Application/XHTML+XML', true, true],
+    ['Application/JSON', 'Application/JSON; charset=utf-8', false, true],
+    ['model/gltf+json', 'model/gltf+json', false, true],
+    ['image/SVG+xml', 'image/SVG+xml; charset=utf-8', false, true],
+    ['image/png; profile=a+xml', 'image/png; profile=a+xml', false, false],
+    ['Image/PNG', 'Image/PNG', false, false],
+  ];
+  test.each(TYPES)('%s is sent as %s', (announced, sent, is_html, is_compressed) => {
+    const content_type = contentTypeOf('file', announced);
+    expect(content_type).toBe(sent);
+    expect(isHtml(content_type)).toBe(is_html);
+    const request = { method: 'GET', headers: new Headers({ 'accept-encoding': 'br' }) };
+    const encoding = is_compressed ? 'br' : undefined;
+    expect(chooseAnswer(request, { ...FILE, content_type })).toEqual({ kind: 'whole', encoding });
   });
 });
 
