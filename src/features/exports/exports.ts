@@ -46,13 +46,12 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
     },
     /** Returns the log that a link is for. Throws LINK_INVALID. */
     lobbyLogs(url: string): ReadableStream<Uint8Array> {
-      const { server_id, stream } = readLogLink(url);
-      return toCsv(['timestamp', 'line'], logRows(server_id, stream));
+      return toCsv(['timestamp', 'line'], logRows(servers.log, readLogLink(url)));
     },
     /** Returns the log that a link is for, as text: each line after its time. Throws LINK_INVALID. */
     serverLog(url: string): ReadableStream<Uint8Array> {
-      const { server_id, stream } = readLogLink(url);
-      return toStream(logRows(server_id, stream), (rows) => rows.map(([ts, line]) => `${ts} ${line}\n`).join(''));
+      const pages = logRows(servers.log, readLogLink(url));
+      return toStream(pages, (rows) => rows.map(([ts, line]) => `${ts} ${line}\n`).join(''));
     },
   };
 
@@ -70,18 +69,25 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
       });
     }
   }
-
-  async function* logRows(server_id: string, stream: LogStream): AsyncGenerator<Cell[][]> {
-    for (let next = 0; ; ) {
-      const found = await servers.log.from({ server_id, stream }, next);
-      if (found.next === next) return;
-      yield found.content.map(({ bytes, ts }) => [ts.toISOString(), Buffer.from(bytes).toString()]);
-      next = found.next;
-    }
-  }
 }
 
 type Cell = string | number | Date | null;
+
+/** Reads the lines that a log has now, and no page after them, because a server may print faster than a client reads. */
+export async function* logRows(
+  log: Servers['log'],
+  name: { server_id: string; stream: LogStream },
+): AsyncGenerator<Cell[][]> {
+  const { next: end } = await log.last(name);
+  let next = 0;
+  // Reads an empty log too, because the read fails if its server was removed.
+  do {
+    const found = await log.from(name, next);
+    if (found.next === next) return;
+    yield found.content.map(({ bytes, ts }) => [ts.toISOString(), Buffer.from(bytes).toString()]);
+    next = found.next;
+  } while (next < end);
+}
 
 /** Streams the pages of a table as they are read. */
 function toCsv(columns: string[], pages: AsyncGenerator<Cell[][]>): ReadableStream<Uint8Array> {

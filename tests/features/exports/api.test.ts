@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { sql } from 'drizzle-orm';
+import { logRows } from '../../../src/features/exports/exports.ts';
 import { selectWithin } from '../../../src/features/lobbies/developers/history-store.ts';
+import { createLogReading } from '../../../src/features/servers/logs/log-reading.ts';
+import { createLogs } from '../../../src/features/servers/logs/logs.ts';
 import { openDatabase } from '../../../src/platform/database/database.ts';
 import { countReadRows } from '../../support/database/table-scans.ts';
 import { makeGame, type TestGame } from '../../support/game.ts';
@@ -136,6 +139,22 @@ test('exports: the log of a server is text, with a time before each line', async
   const nothing = `${environment}/servers/${crypto.randomUUID()}/logs/export`;
   const answer = await opened.api.post(nothing, game.cloud_token, { stream: 'std_out' });
   expect(answer.body.code).toBe('SERVERS_SERVER_NOT_FOUND');
+});
+
+test('exports: a log ends where it ended when the download began, also if the server goes on printing', async () => {
+  await using database = openDatabase(opened.database_address, 1);
+  const logs = createLogs({ database, clock: opened.clock });
+  const environment = `/games/${game.game_id}/environments/${game.namespace_id}`;
+  const { servers } = await opened.api.ok('GET', `${environment}/servers`, { token: game.cloud_token });
+  const name = { server_id: servers[0].id, stream: 'std_err' } as const;
+  await logs.addLine(name, 'before');
+  const pages: unknown[][] = [];
+  for await (const rows of logRows(createLogReading({ database, logs }), name)) {
+    pages.push(rows.map(([, line]) => line));
+    if (pages.length === 3) break;
+    await logs.addLine(name, 'after');
+  }
+  expect(pages).toEqual([['before']]);
 });
 
 test('exports: the history before the lobbies of a window is not read', async () => {
