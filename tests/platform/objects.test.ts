@@ -247,6 +247,18 @@ describe('on disk, an object', () => {
     expect(await objects.list('a')).toEqual(new Map([['a/0', 3]]));
   });
 
+  test('is stored if its folder is removed meanwhile', async () => {
+    const { objects, files } = await openDisk();
+    await objects.put('a/0', piecesOf('abc'), 3);
+    async function* content() {
+      yield Buffer.from('ab');
+      await objects.removeFolder('a');
+      yield Buffer.from('c');
+    }
+    await objects.put('a/1', content(), 3);
+    expect(await files()).toEqual(['a/1']);
+  });
+
   test('is refused if its folder cannot be written', async () => {
     const { objects, directory } = await openDisk();
     await writeFile(join(directory, 'a'), 'a file where the folder should be');

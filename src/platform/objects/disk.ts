@@ -28,7 +28,12 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
       const unfinished = join(unfinished_folder, crypto.randomUUID());
       try {
         await writeSynced(unfinished, checkLength(content, length_bytes), space);
-        await rename(unfinished, file);
+        await rename(unfinished, file).catch(async (error: unknown) => {
+          // The folder was removed meanwhile.
+          if (!hasErrorCode(error, 'ENOENT')) throw error;
+          await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+          await rename(unfinished, file);
+        });
         await syncPath(dirname(file));
       } catch (error) {
         await rm(unfinished, { force: true });

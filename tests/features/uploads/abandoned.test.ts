@@ -359,3 +359,14 @@ describe('an upload under completion', () => {
     await uploads.complete(upload);
   });
 });
+
+test('uploads: a part that arrives while its upload is removed is refused, as it is not found', async () => {
+  const upload_id = await send();
+  const [url = ''] = urls.get(upload_id) ?? [];
+  async function* content() {
+    await createDiskObjects(directory).removeFolder(upload_id);
+    await database.queries.execute(sql`delete from uploads where upload_id = ${upload_id}`);
+    yield Buffer.from('x');
+  }
+  expect((await rejectionOf(ServiceError, uploads.receive(url, content()))).code).toBe('UPLOAD_NOT_FOUND');
+});
