@@ -61,6 +61,7 @@ Bun.serve({
       if (data === 'close') socket.close(4001, 'as you wish');
       else if (data === 'large') socket.send(new Uint8Array(4 * 1024 ** 2));
       else if (data === 'exit') process.exit(3);
+      else if (data === 'drop') socket.terminate();
       else socket.send(data);
     },
   },

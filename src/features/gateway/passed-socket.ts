@@ -14,7 +14,7 @@ const CLOSE_WITHIN_MS = 1_000;
 export const CLOSE_CODES = {
   /** One side is done. */
   normal: 1_000,
-  /** For the server: its client has gone. */
+  /** For the server: its client has gone. From a client: a browser leaves or reloads the page. */
   going_away: 1_001,
   /** The connection was lost, or never open. No endpoint sends this code. */
   lost: 1_006,
@@ -73,7 +73,10 @@ interface SocketRelayOptions {
   traffic: ClientTraffic;
   /** How long a side may read nothing of what waits for it. */
   stuck_max_ms?: number;
-  /** Called once, when the client's side has closed. `was_lost`: the client did not close its connection. */
+  /**
+   * Called once, when the client's side has closed. `was_lost`: neither the client nor the server closed it, or a browser
+   * left the page, so the client may come back.
+   */
   onEnd(how: { was_lost: boolean }): void;
 }
 
@@ -87,6 +90,8 @@ export class PassedSocket implements SocketHandler {
   /** Frames of the server that came before the client's side was open. */
   #early: (string | ArrayBuffer)[] = [];
   #closed: { code: number; reason: string } | undefined;
+  /** Whether this gateway cut the connection, which neither side closed. */
+  #is_cut = false;
   #is_over = false;
   /** Ends the server's socket if it is not closed in time. */
   #ending: Timer | undefined;
@@ -101,6 +106,7 @@ export class PassedSocket implements SocketHandler {
     server.addEventListener('close', ({ code, reason }) => {
       clearTimeout(this.#ending);
       const passed_on = codeToPassOn(code);
+      this.#is_cut ||= this.#closed === undefined && passed_on === undefined;
       this.#closed ??=
         passed_on === undefined
           ? { code: CLOSE_CODES.restarting, reason: 'the game server has gone' }
@@ -161,7 +167,8 @@ export class PassedSocket implements SocketHandler {
     if (this.#server.readyState !== WebSocket.CLOSED) {
       this.#ending = setTimeout(() => this.#server.terminate(), CLOSE_WITHIN_MS);
     }
-    this.#options.onEnd({ was_lost: code === CLOSE_CODES.lost });
+    const is_page_left = this.#closed === undefined && code === CLOSE_CODES.going_away;
+    this.#options.onEnd({ was_lost: code === CLOSE_CODES.lost || is_page_left || this.#is_cut });
   }
 
   /** Closes both sides; the client's as soon as it is open. */
@@ -171,14 +178,19 @@ export class PassedSocket implements SocketHandler {
     else this.#server.close(code, reason);
   }
 
+  #cut(code: number, reason: string): void {
+    this.#is_cut ||= this.#closed === undefined;
+    this.stop(code, reason);
+  }
+
   /** Closes the client's side, and drops what the server has not read. */
   #leaveServer(): void {
-    this.stop(CLOSE_CODES.too_slow, 'the game server does not read');
+    this.#cut(CLOSE_CODES.too_slow, 'the game server does not read');
     this.#server.terminate();
   }
 
   #refuseMore(): void {
-    this.stop(CLOSE_CODES.too_much, 'too many bytes in a minute');
+    this.#cut(CLOSE_CODES.too_much, 'too many bytes in a minute');
   }
 
   #passToClient(frame: string | ArrayBuffer): void {

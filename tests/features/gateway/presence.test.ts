@@ -236,6 +236,26 @@ describe('gateway: at a port with presence', () => {
     expect(await again.opened).toBe(false);
   });
 
+  const COMES_BACK: [when: string, end: (player: ReturnType<typeof play>) => void][] = [
+    ['whose browser leaves or reloads the page', ({ socket }) => socket.close(1001, '')],
+    ['whose game server drops the connection', ({ socket }) => socket.send('drop')],
+  ];
+  test.each(COMES_BACK)('a player %s keeps the seat, and may come back', async (_, end) => {
+    const seat = await takeSeat();
+    const before = await countConnected(seat);
+    const player = play(seat);
+    await player.next(1);
+    end(player);
+    await player.closed;
+    await waitFor(
+      async () => ((await countConnected(seat)) ?? 0) === before,
+      'the end of the connection to be recorded',
+    );
+    using again = play(seat);
+    await again.next(1);
+    expect(await countConnected(seat)).toBe(before + 1);
+  });
+
   test('a kick closes the connection of the player, and of no other', async () => {
     const own = await makeControlledGame(muster, UNMODIFIED);
     const [first, second] = [await takeSeat(muster, own), await takeSeat(muster, own)];
