@@ -20,6 +20,11 @@ const KERNEL_THREADS = 2;
 /** The groups that this process is in, if it is itself a server of another service. */
 const OWN_GROUP_IDS = new Set(readCgroupIds(process.pid));
 
+const OWN_USER_ID = process.getuid?.();
+
+/** Returns whether a user is one that a server has. This service itself may run as a user of their range. */
+const isUserOfServer = (user_id: number): boolean => user_id !== OWN_USER_ID && isServerUser(user_id);
+
 /** Maximum number of ancestors to follow. Usually the server of the parent is already known. */
 const ANCESTORS_MAX = 100;
 
@@ -106,7 +111,7 @@ function isCurrent(known: Trace, { start_ticks, program }: ProcessStat): boolean
 /** Returns whether the facts show the server of a process, or that only its parents can. */
 function isCertain({ server_id, is_contained, group_ids, mark, user_ids }: Trace): boolean {
   return (
-    server_id !== undefined || is_contained || group_ids.length > 0 || mark !== undefined || user_ids.some(isServerUser)
+    server_id !== undefined || is_contained || group_ids.length > 0 || mark !== undefined || user_ids.some(isUserOfServer)
   );
 }
 
@@ -114,7 +119,7 @@ function readTrace(pid: number, { start_ticks, program }: ProcessStat, known: Tr
   const { user_ids, has_own_pid_namespace: is_contained } = readStatus(pid);
   // The kernel reads an environment from the memory of the process, and a hostile process can block that forever. So the
   // environment of a process that has a server's user, which suffices to find it, is not read.
-  const is_found = is_contained || user_ids.some(isServerUser);
+  const is_found = is_contained || user_ids.some(isUserOfServer);
   const group_ids = is_found ? [] : readCgroupIds(pid).filter((id) => !OWN_GROUP_IDS.has(id));
   // A program can change its environment, and not its group.
   const mark = is_found || group_ids.length > 0 ? undefined : readVariable(pid, MARK);
