@@ -184,7 +184,7 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     using stage = await openStage({ with_tls, stuck_max_ms: 100 });
     stage.game.socket.pause();
     for (const frame of numberedFrames()) stage.player.send(frame);
-    expect(await stage.ended).toEqual({ was_lost: false });
+    expect(await stage.ended).toEqual({ was_lost: true });
     // The player's frames are read until its own side notices.
     expect(await stage.closed).toBe(1013);
   });
