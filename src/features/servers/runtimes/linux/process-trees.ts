@@ -111,7 +111,11 @@ function isCurrent(known: Trace, { start_ticks, program }: ProcessStat): boolean
 /** Returns whether the facts show the server of a process, or that only its parents can. */
 function isCertain({ server_id, is_contained, group_ids, mark, user_ids }: Trace): boolean {
   return (
-    server_id !== undefined || is_contained || group_ids.length > 0 || mark !== undefined || user_ids.some(isUserOfServer)
+    server_id !== undefined ||
+    is_contained ||
+    group_ids.length > 0 ||
+    mark !== undefined ||
+    user_ids.some(isUserOfServer)
   );
 }
 
