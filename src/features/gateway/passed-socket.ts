@@ -74,10 +74,10 @@ interface SocketRelayOptions {
   /** How long a side may read nothing of what waits for it. */
   stuck_max_ms?: number;
   /**
-   * Called once, when the client's side has closed. `was_lost`: neither the client nor the server closed it, or a browser
-   * left the page, so the client may come back.
+   * Called once, when the client's side has closed. The client may come back if neither it nor the server closed the
+   * connection, or if its browser left the page.
    */
-  onEnd(how: { was_lost: boolean }): void;
+  onEnd(how: { may_come_back: boolean }): void;
 }
 
 /** Passes frames between a client and a server until one of them closes. A side that reads slowly slows the other down. */
@@ -89,9 +89,8 @@ export class PassedSocket implements SocketHandler {
   #to_server: BackPressure | undefined;
   /** Frames of the server that came before the client's side was open. */
   #early: (string | ArrayBuffer)[] = [];
-  #closed: { code: number; reason: string } | undefined;
-  /** Whether this gateway cut the connection, which neither side closed. */
-  #is_cut = false;
+  /** How the server or this gateway closed the connection, if it was not the client. */
+  #closed: { code: number; reason: string; may_come_back: boolean } | undefined;
   #is_over = false;
   /** Ends the server's socket if it is not closed in time. */
   #ending: Timer | undefined;
@@ -106,11 +105,10 @@ export class PassedSocket implements SocketHandler {
     server.addEventListener('close', ({ code, reason }) => {
       clearTimeout(this.#ending);
       const passed_on = codeToPassOn(code);
-      this.#is_cut ||= this.#closed === undefined && passed_on === undefined;
       this.#closed ??=
         passed_on === undefined
-          ? { code: CLOSE_CODES.restarting, reason: 'the game server has gone' }
-          : { code: passed_on, reason };
+          ? { code: CLOSE_CODES.restarting, reason: 'the game server has gone', may_come_back: true }
+          : { code: passed_on, reason, may_come_back: false };
       this.#client?.close(this.#closed.code, this.#closed.reason);
     });
   }
@@ -167,19 +165,20 @@ export class PassedSocket implements SocketHandler {
     if (this.#server.readyState !== WebSocket.CLOSED) {
       this.#ending = setTimeout(() => this.#server.terminate(), CLOSE_WITHIN_MS);
     }
-    const is_page_left = this.#closed === undefined && code === CLOSE_CODES.going_away;
-    this.#options.onEnd({ was_lost: code === CLOSE_CODES.lost || is_page_left || this.#is_cut });
+    const may_come_back = this.#closed?.may_come_back ?? code === CLOSE_CODES.going_away;
+    this.#options.onEnd({ may_come_back: may_come_back || code === CLOSE_CODES.lost });
   }
 
   /** Closes both sides; the client's as soon as it is open. */
   stop(code: number, reason: string): void {
-    this.#closed ??= { code, reason };
+    this.#closed ??= { code, reason, may_come_back: false };
     if (this.#client) this.#client.close(code, reason);
     else this.#server.close(code, reason);
   }
 
+  /** Closes both sides, although neither is done. */
   #cut(code: number, reason: string): void {
-    this.#is_cut ||= this.#closed === undefined;
+    this.#closed ??= { code, reason, may_come_back: true };
     this.stop(code, reason);
   }
 

@@ -62,7 +62,7 @@ export function createPassedSockets({ presence }: { presence: Pick<Presence, 'ad
     const { target, protocols } = handshake;
     const url = `ws://${server_address}${target}`;
     const socket = await openServerSocket({ server_id, url, headers, protocols }).catch((error: unknown) => {
-      if (connection) endConnection(connection, { was_lost: true });
+      if (connection) endConnection(connection, { may_come_back: true });
       throw error;
     });
     const passed_socket = addSocket(socket, { ...passed, connection });
@@ -102,7 +102,7 @@ export function createPassedSockets({ presence }: { presence: Pick<Presence, 'ad
       const connections = of_players.get(connection.player_id) ?? [];
       for (const [over, reason] of await presence.overAmong(connections)) stop(over, reason);
     } catch (error) {
-      endConnection(connection, { was_lost: true });
+      endConnection(connection, { may_come_back: true });
       throw error;
     }
   }
@@ -114,7 +114,7 @@ export function createPassedSockets({ presence }: { presence: Pick<Presence, 'ad
   }
 
   /** Removes a player's connection from the list, and reports its end. */
-  function endConnection(connection: ReportedConnection, how: { was_lost: boolean }): void {
+  function endConnection(connection: ReportedConnection, how: { may_come_back: boolean }): void {
     const others = of_players.get(connection.player_id)?.filter((one) => one !== connection) ?? [];
     if (others.length > 0) of_players.set(connection.player_id, others);
     else of_players.delete(connection.player_id);
@@ -123,14 +123,14 @@ export function createPassedSockets({ presence }: { presence: Pick<Presence, 'ad
 
   function addSocket(socket: Bun.WebSocket, { traffic, connection, onEnd: free }: Opened): PassedSocket {
     const noteClosed = traffic.countOpened('sockets');
-    const onEnd = ({ was_lost }: { was_lost: boolean }) => {
+    const onEnd = ({ may_come_back }: { may_come_back: boolean }) => {
       noteSocketEnd(passed_socket);
       noteClosed();
       free();
       open_sockets.delete(passed_socket);
       // These clients come back, so their seats are kept, as after a lost connection.
-      const comes_back = is_stopping || connection?.stopped === 'given_up';
-      if (connection) endConnection(connection, { was_lost: was_lost || comes_back });
+      const is_given_up = is_stopping || connection?.stopped === 'given_up';
+      if (connection) endConnection(connection, { may_come_back: may_come_back || is_given_up });
     };
     const passed_socket = new PassedSocket(socket, { traffic, onEnd });
     open_sockets.add(passed_socket);

@@ -27,8 +27,8 @@ export interface PresenceDependencies {
 
 /** The connection of a player who was admitted to a server. */
 export interface AdmittedPlayer extends store.PlayerConnection {
-  /** Reports that the connection is over. Keeps the seat for a while if the connection was lost or the service stops. */
-  end(how: { was_lost: boolean }): void;
+  /** Reports that the connection is over. Keeps the seat for a while if the player may come back. */
+  end(how: { may_come_back: boolean }): void;
 }
 
 interface Departure extends store.PlayerConnection {
@@ -138,8 +138,8 @@ export function createPresence({ database, events, lobbies, machines, node_id }:
         return {
           player_id,
           connection_id,
-          end({ was_lost }) {
-            depart({ player_id, connection_id, reconnect_within_ms: was_lost ? RECONNECT_WITHIN_MS : 0 });
+          end({ may_come_back }) {
+            depart({ player_id, connection_id, reconnect_within_ms: may_come_back ? RECONNECT_WITHIN_MS : 0 });
           },
         };
       } catch (error) {

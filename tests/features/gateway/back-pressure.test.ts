@@ -86,7 +86,7 @@ async function openStage({ with_tls = false, stuck_max_ms = 60_000 } = {}) {
     protocols: [],
   });
   const traffics = createTraffic(TRAFFIC);
-  const ended = Promise.withResolvers<{ was_lost: boolean }>();
+  const ended = Promise.withResolvers<{ may_come_back: boolean }>();
   const traffic = traffics.ofServer('a server').ofClient('127.0.0.1');
   const passed = new PassedSocket(to_game, { traffic, stuck_max_ms, onEnd: ended.resolve });
   let to_player: ServerWebSocket<SocketHandler> | undefined;
@@ -176,7 +176,7 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     using stage = await openStage({ with_tls, stuck_max_ms: 100 });
     stage.player.pause();
     stage.game.flood();
-    expect(await stage.ended).toEqual({ was_lost: true });
+    expect(await stage.ended).toEqual({ may_come_back: true });
     expect(await stage.game.closed.promise).toBe(1001);
   });
 
@@ -184,7 +184,7 @@ describe.each(KINDS)('back pressure of WebSockets %s', (kind) => {
     using stage = await openStage({ with_tls, stuck_max_ms: 100 });
     stage.game.socket.pause();
     for (const frame of numberedFrames()) stage.player.send(frame);
-    expect(await stage.ended).toEqual({ was_lost: true });
+    expect(await stage.ended).toEqual({ may_come_back: true });
     // The player's frames are read until its own side notices.
     expect(await stage.closed).toBe(1013);
   });

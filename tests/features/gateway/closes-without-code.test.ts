@@ -12,7 +12,7 @@ const BARE_CLOSE = { of_server: Buffer.from([0x88, 0]), of_client: Buffer.from([
 async function openGateway(url: string) {
   const to_game = await openServerSocket({ server_id: 'a server', url, headers: new Headers(), protocols: [] });
   const traffic = createTraffic(TRAFFIC).ofServer('a server').ofClient('127.0.0.1');
-  const ended = Promise.withResolvers<{ was_lost: boolean }>();
+  const ended = Promise.withResolvers<{ may_come_back: boolean }>();
   const gateway = new PassedSocket(to_game, { traffic, onEnd: ended.resolve });
   const front = Bun.serve<SocketHandler>({
     hostname: '127.0.0.1',
@@ -38,7 +38,7 @@ test('gateway: a player who closes without a code has left in order for the serv
   player.write(`${[...head, ...keys].join('\r\n')}\r\n\r\n`);
   player.once('data', () => player.write(BARE_CLOSE.of_client));
   expect(await closed.promise).toEqual({ code: 1_000, reason: '' });
-  expect(await gateway.ended).toEqual({ was_lost: false });
+  expect(await gateway.ended).toEqual({ may_come_back: false });
   player.destroy();
   void game.stop(true);
 });

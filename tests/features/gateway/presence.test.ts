@@ -77,7 +77,7 @@ test('gateway: departures that cannot be reported delay no others', async () => 
     node_id: crypto.randomUUID(),
   });
   for (const player_id of [...stuck, ...others]) {
-    (await presence.admit(crypto.randomUUID(), player_id)).end({ was_lost: false });
+    (await presence.admit(crypto.randomUUID(), player_id)).end({ may_come_back: false });
   }
   const stop = new AbortController();
   const reporting = presence.startReporting(stop.signal);
@@ -240,7 +240,7 @@ describe('gateway: at a port with presence', () => {
     ['whose browser leaves or reloads the page', ({ socket }) => socket.close(1001, '')],
     ['whose game server drops the connection', ({ socket }) => socket.send('drop')],
   ];
-  test.each(COMES_BACK)('a player %s keeps the seat, and may come back', async (_, end) => {
+  test.each(COMES_BACK)('a player %s can connect again with the same token', async (_, end) => {
     const seat = await takeSeat();
     const before = await countConnected(seat);
     const player = play(seat);
