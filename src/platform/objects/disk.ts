@@ -22,16 +22,15 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
     async put(key, content, length_bytes) {
       await space.assertRoom(length_bytes);
       const file = fileOf(key);
-      const made = await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-      if (made !== undefined) await syncPath(dirname(made));
+      await makeFolder(dirname(file));
       await mkdir(unfinished_folder, { recursive: true, mode: 0o700 });
       const unfinished = join(unfinished_folder, crypto.randomUUID());
       try {
         await writeSynced(unfinished, checkLength(content, length_bytes), space);
         await rename(unfinished, file).catch(async (error: unknown) => {
-          // The folder was removed meanwhile.
           if (!hasErrorCode(error, 'ENOENT')) throw error;
-          await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+          // The folder was removed meanwhile.
+          await makeFolder(dirname(file));
           await rename(unfinished, file);
         });
         await syncPath(dirname(file));
@@ -86,6 +85,12 @@ async function writeSynced(path: string, content: AsyncIterable<Uint8Array>, spa
   } finally {
     await handle.close();
   }
+}
+
+/** Makes a folder that is on the disk afterwards, if it is missing. */
+async function makeFolder(path: string): Promise<void> {
+  const made = await mkdir(path, { recursive: true, mode: 0o700 });
+  if (made !== undefined) await syncPath(dirname(made));
 }
 
 /** Lists the names of the files in a directory; an empty list if there is none. */
