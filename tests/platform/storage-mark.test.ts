@@ -96,7 +96,7 @@ describe('storage: a process that starts on a database', () => {
   });
 
   test('with a disk that takes no more files starts, and reports that nothing was compared', async () => {
-    // The directory and the folder of the objects.
+    // Enough for the disk's own directory and the folder of the objects, and not for the mark.
     await using disk = await mountSmallDisk(1, 2);
     if (!disk) {
       console.log('Not tried: a disk that takes no more files (this user may not mount a file system).');

@@ -80,8 +80,8 @@ export function filePathOf(pathname: string): string | undefined {
 
 /**
  * Returns the announced type of a file, or else the type of its name. Text is UTF-8 unless announced otherwise. Ignores
- * an announced type that no header can carry, which earlier releases stored. Types and names of parameters have no case
- * (RFC 9110, 8.3.1).
+ * an announced type that no header can carry, which earlier releases stored. The case of types and of names of parameters
+ * does not matter (RFC 9110, 8.3.1).
  */
 export function contentTypeOf(path: string, announced: string | null): string {
   const is_usable = announced !== null && announced !== '' && isHeaderSafe(announced);

@@ -73,7 +73,7 @@ export function createExports({ lobbies, servers, links }: ExportsDependencies) 
 
 type Cell = string | number | Date | null;
 
-/** Reads the lines that a log has now, and no page after them, because a server may print faster than a client reads. */
+/** Reads the lines that a log has now. Later pages are not read: a server may print faster than a client reads. */
 export async function* logRows(
   log: Servers['log'],
   name: { server_id: string; stream: LogStream },

@@ -54,7 +54,7 @@ export const uploadFiles = pgTable(
       .notNull()
       .references(() => uploads.upload_id, { onDelete: 'cascade' }),
     file_number: integer().notNull(),
-    /** The game of the upload, so that its files are found by their digests without those of other games. Null for none. */
+    /** The game of the upload, so that a search for a digest reads the files of one game only. Null for none. */
     game_id: uuid(),
     /** The path that the user chose. It never becomes a path on the disk of the service. */
     path: text().notNull(),

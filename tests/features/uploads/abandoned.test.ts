@@ -360,7 +360,7 @@ describe('an upload under completion', () => {
   });
 });
 
-test('uploads: a part that arrives while its upload is removed is refused, as it is not found', async () => {
+test('uploads: a part that arrives while its upload is removed is refused with UPLOAD_NOT_FOUND', async () => {
   const upload_id = await send();
   const [url = ''] = urls.get(upload_id) ?? [];
   async function* content() {

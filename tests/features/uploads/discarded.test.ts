@@ -179,7 +179,7 @@ for (const where of ['disk', 'bucket']) {
       await cleaning.stopped;
     });
 
-    test('are removed also if unfinished objects cannot be', async () => {
+    test('are removed also if unfinished objects cannot be removed', async () => {
       const discarded = [await sendAndDiscard()];
       removeUnfinished = async () => {
         throw new Error('they cannot be read');

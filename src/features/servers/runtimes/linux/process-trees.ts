@@ -22,7 +22,7 @@ const OWN_GROUP_IDS = new Set(readCgroupIds(process.pid));
 
 const OWN_USER_ID = process.getuid?.();
 
-/** Returns whether a user is one that a server has. This service itself may run as a user of their range. */
+/** Returns whether only a server can have this user. The service itself may run as a user of the servers' range. */
 const isUserOfServer = (user_id: number): boolean => user_id !== OWN_USER_ID && isServerUser(user_id);
 
 /** Maximum number of ancestors to follow. Usually the server of the parent is already known. */
