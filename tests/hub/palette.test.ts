@@ -66,6 +66,8 @@ describe.skipIf(WITHOUT_PAGES !== undefined)('hub: the palette', () => {
     await page.getByRole('combobox', { name: 'Search' }).fill('prod');
     const chosen = page.locator('[role=option][aria-selected=true]');
     await page.getByRole('option', { name: 'prod namespace' }).waitFor();
+    // The deployments are read on their own, and may come last.
+    await page.getByRole('option', { name: 'Roll back prod' }).waitFor();
     while ((await chosen.textContent()) !== 'prod namespace') await page.keyboard.press('ArrowDown');
     const before = await page.getByRole('option').count();
     const live_id = await liveVersion();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServiceError } from '../../src/platform/errors.ts';
 import { createDiskObjects } from '../../src/platform/objects/disk.ts';
-import type { ByteRange, Objects } from '../../src/platform/objects/objects.ts';
+import { type ByteRange, isMissingObject, type Objects } from '../../src/platform/objects/objects.ts';
 import { openS3Objects } from '../../src/platform/objects/s3.ts';
 import { listBucket, openTestBucket, TEST_S3 } from '../support/objects/s3.ts';
 import { piecesOf } from '../support/pieces.ts';
@@ -181,8 +181,8 @@ describeOnAll('an object', (open) => {
   test('that is missing is refused before it is read', async () => {
     const { objects } = await open();
     for (const range of [undefined, { start: 0, end: 9 }]) {
-      const { code } = await rejectionOf(ServiceError, objects.read('a/0', range));
-      expect(code).toBe('OBJECTS_UNAVAILABLE');
+      const error = await rejectionOf(ServiceError, objects.read('a/0', range));
+      expect([error.code, isMissingObject(error)]).toEqual(['OBJECTS_UNAVAILABLE', true]);
     }
   });
 
@@ -271,7 +271,8 @@ describe('on disk, a folder of objects', () => {
   test('that cannot be read makes them unavailable', async () => {
     const { objects, directory } = await openDisk();
     await writeFile(join(directory, 'a'), 'a file where the folder should be');
-    expect((await rejectionOf(ServiceError, objects.read('a/0'))).code).toBe('OBJECTS_UNAVAILABLE');
+    const error = await rejectionOf(ServiceError, objects.read('a/0'));
+    expect([error.code, isMissingObject(error)]).toEqual(['OBJECTS_UNAVAILABLE', false]);
   });
 });
 

@@ -1,7 +1,10 @@
 import { toServiceError } from '../../platform/database/failures.ts';
+import { isMissingObject } from '../../platform/objects/objects.ts';
 
 /** Returns why a server cannot run, for its developer: an error of the service in its own words, any other in general. */
 export function describeStartFailure(cause: unknown): string {
+  if (isMissingObject(cause))
+    return 'files of its build are missing in the storage of the service: upload the build again, and tell the operator of the service';
   return toServiceError(cause)?.message ?? describeUnexpectedFailure(cause);
 }
 

@@ -3,6 +3,7 @@ import type { Database } from '../../platform/database/database.ts';
 import { toServiceError } from '../../platform/database/failures.ts';
 import { assert } from '../../platform/errors.ts';
 import type { Events } from '../../platform/events.ts';
+import { isMissingObject } from '../../platform/objects/objects.ts';
 import { isShortOfSpace } from '../../platform/system/disk-space.ts';
 import { isOutOfResources } from '../../platform/system/system-errors.ts';
 import type { Tokens } from '../../platform/tokens/tokens.ts';
@@ -110,7 +111,7 @@ export function createStarting(dependencies: StartingDependencies) {
       });
     } catch (cause) {
       // It is tried again later.
-      const is_unavailable = toServiceError(cause)?.status === 503;
+      const is_unavailable = toServiceError(cause)?.status === 503 && !isMissingObject(cause);
       if (is_unavailable || isOutOfResources(cause) || isShortOfSpace(cause)) throw cause;
       events.emit({ event: 'server_step_failed', server_id, step: 'start', cause });
       await database.transact((tx) => store.setFailed(tx, server, describeStartFailure(cause), clock.now()));

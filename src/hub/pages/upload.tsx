@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { showOutcome, useAction } from '../data/actions.ts';
 import { post } from '../data/api.ts';
 import { may_act } from '../data/bearer.ts';
@@ -55,7 +55,7 @@ export function Upload() {
 
 /** Lets nothing happen when a file is dropped beside the place for it: a browser would open it, and so leave the hub. */
 function useIgnoredDrops(): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const ignore = (event: DragEvent) => {
       if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
     };

@@ -4,7 +4,7 @@ import { ServiceError } from '../errors.ts';
 import { type DiskSpace, UNLIMITED_SPACE } from '../system/disk-space.ts';
 import { syncPath } from '../system/durable.ts';
 import { hasErrorCode } from '../system/system-errors.ts';
-import { checkedKey, checkLength, isKey, type Objects } from './objects.ts';
+import { checkedKey, checkLength, isKey, MissingObject, type Objects } from './objects.ts';
 
 /** The folder of unfinished files; no key begins with a dot. */
 const UNFINISHED = '.unfinished';
@@ -50,7 +50,8 @@ export function createDiskObjects(directory: string, space: DiskSpace = UNLIMITE
     },
     async read(key, range) {
       const path = fileOf(key);
-      await stat(path).catch((cause: unknown) => {
+      await stat(path).catch((failure: unknown) => {
+        const cause = hasErrorCode(failure, 'ENOENT') ? new MissingObject(`${path} does not exist`) : failure;
         throw new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause });
       });
       const file = Bun.file(path);

@@ -17,7 +17,10 @@ export interface Objects {
   put(key: string, content: AsyncIterable<Uint8Array>, length_bytes: number): Promise<void>;
   /** Lists the keys of the objects directly in a folder, with their sizes in bytes. */
   list(folder: string): Promise<Map<string, number>>;
-  /** Reads an object, or a range of it. Throws OBJECTS_UNAVAILABLE before the first byte if it cannot be read. */
+  /**
+   * Reads an object, or a range of it. Throws OBJECTS_UNAVAILABLE before the first byte if it cannot be read; its cause is a
+   * MissingObject if the object does not exist.
+   */
   read(key: string, range?: ByteRange): Promise<ReadableStream<Uint8Array>>;
   /** Removes objects, ignoring those that do not exist. */
   remove(keys: string[]): Promise<void>;
@@ -26,6 +29,13 @@ export interface Objects {
   /** Removes unfinished objects that were last written before a given time. */
   removeUnfinished(before: Date): Promise<void>;
 }
+
+/** An object that does not exist. Reading it again does not help. */
+export class MissingObject extends Error {}
+
+/** Returns whether reading failed because the object does not exist. */
+export const isMissingObject = (error: unknown): boolean =>
+  error instanceof ServiceError && error.cause instanceof MissingObject;
 
 const KEY = /^[a-z0-9][a-z0-9.-]*(\/[a-z0-9][a-z0-9.-]*)*$/;
 

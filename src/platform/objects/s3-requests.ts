@@ -3,6 +3,7 @@ import { S3Client } from 'bun';
 import { ServiceError } from '../errors.ts';
 import { orAborted } from '../timeouts.ts';
 import { createIdleTimeout, type IdleTimeout } from './idle-timeout.ts';
+import { MissingObject } from './objects.ts';
 import type { S3Settings } from './s3-settings.ts';
 
 /** Maximum number of attempts of a repeatable request, if the storage is busy or cannot be reached. */
@@ -51,6 +52,7 @@ export function createS3Requests(settings: S3Settings, idle_ms: number): S3Reque
         const response = await fetch(address, { method, signal, redirect: 'manual', ...request });
         if (wanted.includes(response.status)) return response;
         const code = /<Code>(\w{1,64})<\/Code>/.exec(await readStart(response))?.[1];
+        if (code === 'NoSuchKey') throw new MissingObject(`${method} ${key}: the answer is ${response.status} ${code}`);
         const is_temporary = response.status === 429 || response.status >= 500;
         throw new S3Failure(`the answer is ${response.status}${code ? ` ${code}` : ''}`, is_temporary);
       } catch (error) {
@@ -113,6 +115,7 @@ export class S3Failure extends Error {
 
 /** Wraps a failure. Takes only the code of `fetch`'s errors, because they contain the signed address. */
 export function unavailable(request: string, error: unknown): ServiceError {
+  if (error instanceof MissingObject) return new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: error });
   const { message, is_temporary } =
     error instanceof S3Failure ? error : new S3Failure(reasonOf(error), !isTimeout(error));
   return new ServiceError('OBJECTS_UNAVAILABLE', {}, { cause: new S3Failure(`${request}: ${message}`, is_temporary) });

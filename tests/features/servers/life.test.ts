@@ -196,7 +196,8 @@ describe('a server that ends without a request', () => {
     rmSync(join(muster.config.data_directory, 'builds', build), { recursive: true });
     rmSync(join(muster.config.data_directory, 'objects'), { recursive: true });
     const { id: server_id } = (await servers.create(body)).body.server;
-    const failure = 'the machine could not start the server (ENOENT): tell the operator of the service';
+    const failure =
+      'files of its build are missing in the storage of the service: upload the build again, and tell the operator of the service';
     expect(await waitForEndEvent(muster, server_id)).toMatchObject({ exit_code: null, exit_signal: null, failure });
     expect(await servers.linesOf(server_id, 'std_err')).toEqual([`[muster] ${failure}`]);
     const logged = await waitFor(
